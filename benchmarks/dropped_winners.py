@@ -4,14 +4,15 @@
 
 At each point of the curves the better half of a generation stays, rounded up (`--halving`, Jamieson and Talwalkar 2016,
 "Non-stochastic best arm identification"). Counted are the winners of the searches, and all programs that end above
-`--solved`, that would have been in the other half. RUN is the folder of a search, finished or not, without rungs.
+`--solved`, that would have been in the other half of those with a score. RUN is the folder of a search for a success
+rate, finished or not, without rungs.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,11 +52,11 @@ def dropped(generation: Sequence[Result], point: int) -> set[str]:
     return {result.candidate.id for result in order[(len(order) + 1) // 2 :]}
 
 
-def counts(view: RunView, solved: float) -> list[dict[str, Any]]:
+def counts(results: Iterable[Result], solved: float) -> list[dict[str, Any]]:
     """A row for each point of the curves but the last: its steps, whether the winner would have been dropped, and how
     many of the programs that end above `solved`."""
     generations = defaultdict[int, list[Result]](list)
-    for result in view.results.values():
+    for result in results:
         if len(curve(result)) > 1:
             generations[result.candidate.generation].append(result)
     best = max(
@@ -64,7 +65,8 @@ def counts(view: RunView, solved: float) -> list[dict[str, Any]]:
     if best is None or best.feedback is None:
         raise UserError("no program of the run has a curve of more than one point")
     rows = []
-    for point, steps in enumerate(best.feedback.steps[:-1]):
+    points = min(len(curve(r)) for g in generations.values() for r in g)
+    for point, steps in enumerate(best.feedback.steps[: points - 1]):
         gone = {id for generation in generations.values() for id in dropped(generation, point)}
         above = [r.candidate.id for g in generations.values() for r in g if r.score and r.score.mean > solved]
         rows.append({
@@ -82,8 +84,12 @@ def run(s: DroppedWinnersSettings) -> dict[str, Any]:
     for path in s.runs:
         with explain_malformed(path):
             view = RunView.read(path)
+        cut = [name for name in ("halving", "filter_steps", "prune") if view.started.config.get(name)]
+        if cut or not view.measure.rate:
+            why = f"it was searched with {cut[0]}" if cut else f"its metric is {view.measure.label}"
+            raise UserError(f"{path}: only searches for a success rate without rungs can be counted, and {why}")
         try:
-            rows = counts(view, s.solved)
+            rows = counts(view.results.values(), s.solved)
         except UserError as error:
             raise UserError(f"{path}: {error}") from error
         found.append({"run": path.name, "task": view.started.task, "rows": rows})

@@ -202,8 +202,7 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str | TableWords, pr
             message = words.unknown(f"{prefix}{written}", f"{prefix}{near}" if near else "", fields)
             raise InvalidSetting(message, f"{prefix}{written}")
         hint, arg = fields[key]
-        if isinstance(value, str | bool):
-            value = arg.renamed.get(value, value)
+        value = _new_name(arg, value)
         if dataclasses.is_dataclass(hint):
             if not isinstance(value, Mapping):
                 message = words.no_group(f"{prefix}{written}", typing.cast(type, hint), value)
@@ -217,6 +216,16 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str | TableWords, pr
             message = words.wrong(f"{prefix}{written}", hint, value, error.errors()[0]["msg"])
             raise InvalidSetting(message, f"{prefix}{written}") from error
     return found
+
+
+def with_new_names(kind: type, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as written, those of earlier versions by what they are called today."""
+    fields = fields_of(kind)
+    return {key: _new_name(fields[key][1], value) if key in fields else value for key, value in table.items()}
+
+
+def _new_name(arg: Arg, value: Any) -> Any:
+    return arg.renamed.get(value, value) if isinstance(value, str | bool) else value
 
 
 def with_values(settings: D, values: Mapping[str, Any]) -> D:

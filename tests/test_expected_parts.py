@@ -16,11 +16,11 @@ from jaxreward.programs.bank import Bank
 from jaxreward.programs.parts import parts_of
 from jaxreward.proposers.genetic.coverage import covering
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
-from jaxreward.proposers.genetic.genome import read
-from jaxreward.records import Fragment, Vocabulary
+from jaxreward.proposers.genetic.genome import Part, read
+from jaxreward.records import Evolve, Fragment, Vocabulary
 from jaxreward.tasks import card
 from jaxreward.training import PPO
-from jaxreward.training.compiled import POPULATIONS, STRUCTURES, forget_compiled
+from jaxreward.training.compiled import compilations, forget_compiled
 from tests.proposers.material import request, result
 from tests.silent import Silent
 
@@ -28,7 +28,8 @@ pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 
 SETTINGS = EvolveSettings(
     task="probe-corridor", strategy="limen", evolve="both", candidates=15, generation=5, steps=128, seeds=1, seed=3,
-    final_seeds=0, baselines=(), ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)), name="run", collector="fused",
+    final_seeds=0, baselines=(), eval_episodes=12,
+    ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)), name="run", collector="fused",
     population="bank",
 )  # fmt: skip
 
@@ -44,39 +45,48 @@ def _fragment(kind: Literal["feature", "term"], k: int) -> Fragment:
 MANY = Vocabulary(fragments=tuple(_fragment(kind, k) for kind in ("feature", "term") for k in range(1, 41)))
 
 
-class Compiled(Silent):
-    """Keeps what is compiled after every generation."""
+PARTS: tuple[Part, Part] = ("observation", "reward")
 
-    def __init__(self) -> None:
-        self.after = list[set[object]]()
+
+class Counting(Silent):
+    """Keeps how much is compiled after every generation."""
+
+    def __init__(self, made: list[Any]) -> None:
+        self.made, self.after = made, list[int]()
 
     def generation(self, index: int, results: Any, best: Any, spent: Any) -> None:
-        self.after.append({*POPULATIONS, *STRUCTURES})
+        self.after.append(len(self.made))
 
 
-def compiled(folder: Path, task: Any, checker: Any) -> list[set[object]]:
+def compiled(folder: Path, task: Any, checker: Any, **changed: Any) -> list[int]:
+    """How many functions are compiled after each generation."""
     forget_compiled()
-    watcher = Compiled()
     given = Objects(vocabulary=MANY)
-    run_search(replace(SETTINGS, out=folder), watcher, task=task, checker=checker, given=given)
+    with compilations() as made:
+        watcher = Counting(made)
+        run_search(replace(SETTINGS, out=folder, **changed), watcher, task=task, checker=checker, given=given)
     return watcher.after
 
 
 def test_later_generations_compile_nothing(tmp_path, task_of, checker, monkeypatch):
     first, *later = compiled(tmp_path / "with", task_of("probe-corridor"), checker)
-    assert len(later) >= 2 and all(after == first for after in later)
-    monkeypatch.setattr("jaxreward.evolution.loop.covering_of", lambda _: ())
+    assert len(later) >= 2 and all(after == first > 0 for after in later)
+    monkeypatch.setattr("jaxreward.evolution.loop.covering_of", lambda *_: ())
     without = compiled(tmp_path / "without", task_of("probe-corridor"), checker)
-    assert without[-1] != without[0], "as new programs bring new parts"
+    assert without[-1] > without[0], "as new programs bring new parts"
 
 
 def test_covering_programs_have_all_fragments_and_all_that_is_built_of_them(task_of, checker):
     task = task_of("xland-easy")
     proposer = GeneticProposer(card(task))
     sources = covering(proposer.lexicon)
-    named = {gene.name for s in sources for part in ("observation", "reward") for gene in read(s).genes(part)}
+    named = {gene.name for s in sources for part in PARTS for gene in read(s).genes(part)}
     fragments = proposer.lexicon.fragments.values()
     assert named == {f.name for f in fragments}
+    halves: tuple[tuple[Evolve, str], ...] = (("observation", "feature"), ("reward", "term"))
+    for evolve, kind in halves:
+        some = {g.name for s in covering(proposer.lexicon, evolve) for p in PARTS for g in read(s).genes(p)}
+        assert some == {f.name for f in fragments if f.kind == kind}
     sound = [program for _, program in checker.check_many(sources, task)]
     assert all(sound)
     bank = Bank([parts_of(p) for p in sound], sound[0].spec)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from jaxreward import files
 from jaxreward.comparison.finished_searches import SearchKey, Sparse, read_search, read_sparse
-from jaxreward.config import apply, file_of, label_of
+from jaxreward.config import apply, file_of, label_of, with_new_names
 from jaxreward.errors import (
     FAILED_EXIT_CODE,
     USAGE_EXIT_CODE,
@@ -285,7 +285,7 @@ def with_defaults(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
     Unlike `started_with` it keeps settings that this version does not have: they only have to be equal.
     """
     found = json_ready(EvolveSettings(strategy=strategy).as_config()) if strategy in STRATEGIES else {}
-    for name, value in config.items():
+    for name, value in with_new_names(EvolveSettings, config).items():
         table = found.get(name)
         found[name] = {**table, **value} if isinstance(table, dict) and isinstance(value, Mapping) else value
     with suppress(UserError):  # an option that this version does not have

@@ -159,7 +159,7 @@ class CompareSettings(SearchOptions):
                     base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
                     ablations=self.ablations if strategy_class(strategy).ablates else 0,
                     confirm_seeds=self.confirm_seeds if strategy_class(strategy).confirms else 0,
-                    blocks=self.blocks if proposer == "genetic" else "auto",
+                    blocks=self.blocks if proposer == "genetic" else "off",
                     surrogate=self.surrogate if proposer == "genetic" else 0,
                     llm=self.llm if proposer == "llm" else LlmSettings(),
                     name=SearchKey(task, strategy, proposer, seed).name,

@@ -193,7 +193,8 @@ def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, S
                 continue
             key = search.key
             own = name in ("option", "ablations", "confirm_seeds")  # what not every strategy has
-            same = (key.strategy,) if own else (key.proposer,) if name.startswith("llm.") else ()
+            of_proposer = name.startswith("llm.") or name in ("blocks", "surrogate")
+            same = (key.strategy,) if own else (key.proposer,) if of_proposer else ()
             other, where = first.setdefault((key.task, name, *same), (value, search.path))
             if other == value:
                 continue

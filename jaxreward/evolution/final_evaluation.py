@@ -20,6 +20,7 @@ from jaxreward.runs import Baseline, Run
 from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import json_ready
 from jaxreward.training import PPO
+from jaxreward.training.banks import BANKS
 
 # Seeds of the final training start here, out of reach of any number of training seeds.
 FIRST_SEED = 1_000_000
@@ -39,6 +40,7 @@ def final_evaluation(main: Evolution) -> Score | None:
     seeds = range(FIRST_SEED, FIRST_SEED + s.final_seeds) if s.final_seeds else range(s.seeds)
     steps = s.final_steps or s.steps
     missing = {name for name, program in programs.items() if not _done(main, name, program, len(seeds), steps)}
+    BANKS.clear()  # what only the search needs would be compiled, and computed on all rows
     for tag, ppo, together in _groups(s.ppo, programs):
         if not missing & together.keys():
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.vocabulary import expanded_vocabulary
 from jaxreward.objectives.demonstrations.objective import DemonstrationObjective
 from jaxreward.objectives.objective import Objective
@@ -57,9 +58,12 @@ def follow_expansions(proposer: Proposer, objective: Objective, task: Task, done
     return len(expansions)
 
 
-def covering_of(proposer: Proposer) -> tuple[str, ...]:
-    """Sources of programs that together have all that a proposer builds programs from; none where that is not known."""
-    return covering(proposer.lexicon) if isinstance(proposer, GeneticProposer) else ()
+def covering_of(proposer: Proposer, settings: EvolveSettings) -> tuple[str, ...]:
+    """Sources of programs that together have all that a proposer builds programs from; none where that is not known, or
+    nothing follows the first generation."""
+    if not isinstance(proposer, GeneticProposer) or settings.candidates <= settings.generation:
+        return ()
+    return covering(proposer.lexicon, settings.evolves)
 
 
 def known_of(progress: Progress[Any]) -> tuple[Known, ...]:

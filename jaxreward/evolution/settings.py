@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import typing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxreward.config import Arg, check_bounds, label_of
 from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile, UserError
-from jaxreward.evolution.search_options import SearchOptions
+from jaxreward.evolution.search_options import SearchOptions, Switch
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
@@ -280,9 +281,11 @@ def _check_proposer(settings: EvolveSettings) -> None:
             "recording",
             "proposer",
         )
-    if settings.blocks != "auto" and (settings.proposer != "genetic" or settings.objective != "training"):
+    if settings.blocks not in typing.get_args(Switch):
+        raise UnknownName("value of blocks", str(settings.blocks), typing.get_args(Switch), settings=("blocks",))
+    if settings.blocks == "on" and (settings.proposer != "genetic" or settings.objective != "training"):
         raise InvalidSetting(
-            f"{mention('blocks')} is for {mention('proposer', 'genetic')} and {mention('objective', 'training')}",
+            f"{mention('blocks', 'on')} is for {mention('proposer', 'genetic')} and {mention('objective', 'training')}",
             "blocks",
             "proposer",
             "objective",

@@ -122,7 +122,8 @@ class Setup:
         else:
             vocabulary, is_kept = search_vocabulary(settings, task)
         described = task_card(task, observation, settings.ppo).model_copy(update={"vocabulary": vocabulary})
-        if given.vocabulary or settings.vocabulary == "derived":  # in place of the task's: nothing of that comes back
+        # one in place of the task's: nothing of that comes back
+        if "vocabulary" in given.identities or settings.vocabulary == "derived":
             described = described.model_copy(update={"subgoals": described.subgoals.of(vocabulary)})
         if settings.objective == "demonstrations":
             described = without_words(described, task, objective, settings.demonstrations)

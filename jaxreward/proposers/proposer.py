@@ -88,11 +88,11 @@ class Answers:
 class Proposer(Protocol):
     """Turns requests into program sources.
 
-    An answer depends on its request, the random generator of the request and, for a language model
-    or a person, on what they reply; a reply that reached the transcript is used again by a resumed
-    run, so that it proposes what an uninterrupted one would have. `accepts_repairs` says whether an answer
-    that was rejected may be sent back with the verdict. One that shows `Request.illustrations` to whom it asks has an
-    attribute `reads_data` that is true.
+    An answer depends on its request, the random generator of the request, the programs of complete generations
+    (`Context.known`) and, for a language model or a person, on what they reply; a reply that reached the transcript
+    is used again by a resumed run, so that it proposes what an uninterrupted one would have. `accepts_repairs` says
+    whether an answer that was rejected may be sent back with the verdict. One that shows `Request.illustrations` to
+    whom it asks has an attribute `reads_data` that is true.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Proposer(Protocol):
 
 
 class OneByOne(Proposer):
-    """Base of proposers that answer requests one after another and keep nothing."""
+    """Base of proposers that answer requests one after another."""
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
         return Answers(tuple(self.propose(request, rng_of(request)) for request in requests))

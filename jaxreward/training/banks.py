@@ -22,11 +22,7 @@ _NODES = 2_000
 """Nodes that those of earlier populations may add at least; they may add as many as those of the present one."""
 
 _EXPECTED_NODES = 6_000
-"""Nodes that a bank may have with all that is expected, for which compiling later generations is spared."""
-
-_SMALL = 6
-"""A population of so many times fewer nodes than the bank of its task has gets one of its own, if its number of rows is
-new, so that something is to be compiled for it anyway: the final training of a search."""
+"""Nodes of what is expected, at most: they are computed on all rows, so that later generations compile nothing."""
 
 _LAUNCH_S, _FLOPS_PER_S = 3e-6, 1e13
 """What a kernel costs that does nothing, and what an accelerator computes of small kernels: both assumed, not measured.
@@ -43,13 +39,12 @@ _BYTES = 1 << 30
 
 @dataclass
 class _Kept:
-    """The bank of a task, the programs whose parts are expected, the number of populations so far, their numbers of
-    rows, and the last of them that had each structure."""
+    """The bank of a task, the programs whose parts are expected, the number of populations so far, and the last of them
+    that had each structure."""
 
     bank: Bank | None = None
     expected: tuple[Program, ...] = ()
     populations: int = 0
-    rows: set[int] = field(default_factory=set[int])
     used: dict[tuple[str, str], tuple[int, Parts]] = field(default_factory=dict[tuple[str, str], tuple[int, Parts]])
 
 
@@ -60,12 +55,21 @@ class Banks:
         self._kept, self._lock = dict[Any, _Kept](), threading.Lock()
 
     def expect(self, programs: Sequence[Program]) -> None:
-        """Have the parts of these programs in the next bank of their task, whoever trains first: those of a search that
-        builds all its programs of them find everything compiled. They take the place of those expected before."""
+        """Have the parts of these programs, the first ones if they are too many, in every bank of their task until
+        `clear`: a search that builds its programs of them compiles once. They take the place of those expected before.
+        """
+        nodes, fits = set[Any](), list[Program]()
+        for program in programs:
+            nodes |= nodes_of(parts_of(program))
+            if len(nodes) > _EXPECTED_NODES:
+                break
+            fits.append(program)
+        if not fits:
+            return
         with self._lock:
-            kept = self._kept.setdefault(_task_of(programs[0]), _Kept())
-            if [p.digest for p in kept.expected] != [p.digest for p in programs]:
-                kept.expected, kept.bank = tuple(programs), None
+            kept = self._kept.setdefault(_task_of(fits[0]), _Kept())
+            if [p.digest for p in kept.expected] != [p.digest for p in fits]:
+                kept.expected, kept.bank = tuple(fits), None
 
     def of(self, programs: Sequence[Program], rows: int) -> Bank | None:
         """A bank with the parts of `programs`, of which each would be applied to `rows` rows, but for those that are
@@ -79,17 +83,10 @@ class Banks:
             kept.used |= {structure: (kept.populations, own) for structure, own in parts.items()}
             if kept.bank is None or not all(map(kept.bank.covers, parts.values())):
                 kept.bank = self._made(kept, programs, list(parts.values()), rows)
-            new = rows not in kept.rows
-            kept.rows.add(rows)
-            if new and (own := Bank(list(parts.values()), programs[0].spec)).size * _SMALL < kept.bank.size:
-                return own
             return kept.bank
 
     def _made(self, kept: _Kept, programs: Sequence[Program], parts: list[Parts], rows: int) -> Bank:
-        """Of `parts` and those expected, and of earlier ones, the latest first, as long as there is room."""
-        expected = [parts_of(program) for program in kept.expected if pays(program, rows)]
-        if len(set[Any]().union(*map(nodes_of, (*parts, *expected)))) <= _EXPECTED_NODES:
-            parts += expected
+        """Of `parts` and of earlier ones, the latest first, as long as there is room, and of those expected."""
         kept.used = {s: (at, own) for s, (at, own) in kept.used.items() if kept.populations - at < _AGE}
         nodes = set[Any]().union(*map(nodes_of, parts))
         most = len(nodes) + max(len(nodes), _NODES)
@@ -99,7 +96,8 @@ class Banks:
                 break
             nodes = more
             parts.append(own)
-        return Bank(parts, programs[0].spec)
+        expected = [parts_of(program) for program in kept.expected if pays(program, rows)]
+        return Bank([*parts, *expected], programs[0].spec)
 
     def clear(self) -> None:
         with self._lock:

@@ -44,6 +44,12 @@ def padded_sizes(programs: Sequence[Program], room: tuple[int, int] = (0, 0)) ->
     )
 
 
+def size_in_bank(n: int) -> int:
+    """Programs of a bank to make so many up to, so that most populations of a search find their size compiled."""
+    step = 2 if n < 8 else 4
+    return n if n <= 2 else -(-n // step) * step
+
+
 class Population:
     """Programs that train side by side.
 

@@ -7,6 +7,7 @@ trains, the next is compiled in a thread.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import Counter
@@ -46,7 +47,7 @@ from jaxreward.training.plan import (
     most_structures,
     worth_compacting,
 )
-from jaxreward.training.population import padded_sizes
+from jaxreward.training.population import padded_sizes, size_in_bank
 from jaxreward.training.result import TrainResult
 from jaxreward.training.rungs import Rung, Standing, verdicts
 from jaxreward.training.stepwise import common_size
@@ -164,11 +165,6 @@ def train(
         ).run()  # fmt: skip
 
 
-def _size_in_bank(n: int) -> int:
-    """Programs of a bank to make so many up to, so that most populations of a search find their size compiled."""
-    return n if n <= 2 else -(-n // 4) * 4
-
-
 @dataclass
 class _Training:
     task: Task
@@ -274,7 +270,8 @@ class _Training:
         if self.collector == "stepwise":
             programs += programs[-1:] * (common_size([p.structure for p in programs]) - len(programs))
         elif self.form == "bank":  # a generation of which one failed is of the size of the others
-            programs += programs[-1:] * (_size_in_bank(len(programs)) - len(programs))
+            size = min(size_in_bank(len(programs)), max(len(programs), self.execution.chunk or sys.maxsize))
+            programs += programs[-1:] * (size - len(programs))
         return _Group(index, members, tuple(programs))
 
     def _groups(self, members: Sequence[int], largest: int) -> list[_Group]:

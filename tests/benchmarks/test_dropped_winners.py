@@ -17,11 +17,6 @@ def trained(name: str, *success: float, generation: int = 0):
 FAST, LATE, FLAT = trained("fast", 0.5, 0.8), trained("late", 0.0, 0.9), trained("flat", 0.1, 0.1)
 
 
-class View:
-    def __init__(self, *results):
-        self.results = {r.candidate.id: r for r in results}
-
-
 def test_the_better_half_stays_rounded_up_and_of_equal_ones_the_earlier():
     assert dropped([FAST, LATE, FLAT], 0) == {"late"}
     assert dropped([FAST, LATE, FLAT], 1) == {"flat"}
@@ -30,7 +25,7 @@ def test_the_better_half_stays_rounded_up_and_of_equal_ones_the_earlier():
 
 def test_winners_and_solved_programs_that_would_have_gone_are_counted():
     alone = trained("alone", 0.0, 0.7, generation=1)  # alone in its generation, it stays
-    (row,) = counts(View(FAST, LATE, FLAT, alone), solved=0.5)
+    (row,) = counts([FAST, LATE, FLAT, alone], solved=0.5)
     assert row == {"steps": 1000, "winner_dropped": True, "solved": 3, "solved_dropped": 1}
 
 
@@ -39,4 +34,4 @@ def test_without_runs_or_curves_it_says_so(capsys, tmp_path):
     assert "say which runs" in capsys.readouterr().err
     assert main([str(tmp_path)]) == 2
     with pytest.raises(Exception, match="curve of more than one point"):
-        counts(View(trained("a", 0.5)), solved=0.5)
+        counts([trained("a", 0.5)], solved=0.5)

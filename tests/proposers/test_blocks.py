@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from jaxreward.errors import InvalidSetting
+from jaxreward.comparison.cells import with_defaults
+from jaxreward.config import apply
+from jaxreward.errors import InvalidSetting, UnknownName
+from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import Objects, Setup
 from jaxreward.proposers.genetic.blocks import CHANCES, Blocks
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import Genome, read
 from jaxreward.proposers.genetic.variation import Variation
 from jaxreward.proposers.registry import make_proposer
+from jaxreward.records import Vocabulary
 from jaxreward.records.subgoals import FEATURES, TERMS
+from jaxreward.runs.run import read_config
 from jaxreward.tasks import card, make_task
 from tests.proposers.material import ROBOT, feedback, request, result
 
@@ -126,7 +134,35 @@ def test_blocks_need_subgoals_and_the_genetic_proposer():
         make_proposer("genetic", ROBOT, blocks=True)
     with pytest.raises(InvalidSetting, match="blocks"):
         EvolveSettings(blocks="on", proposer="llm").check()
+    with pytest.raises(UnknownName, match="blocks.*True"):
+        EvolveSettings(blocks=True).check()  # type: ignore[arg-type]
+    EvolveSettings(blocks="off", proposer="manual").check()
+    EvolveSettings(blocks="off", proposer="replay", recording=Path("a")).check()
     options = [EvolveSettings(blocks=said).proposer_options() for said in ("auto", "on", "off")]
     assert options == [{}, {"blocks": True}, {"blocks": False}]
     assert GeneticProposer(CARD).blocks is not None and GeneticProposer(ROBOT).blocks is None
     assert {*CHANCES} == {*FEATURES, *TERMS}
+
+
+def test_runs_of_before_go_on_without_blocks(tmp_path):
+    """Their setting was a flag, or there was none."""
+    for number, written in enumerate(("", "blocks = false\n", "blocks = true\n", 'blocks = "auto"\n')):
+        (tmp_path / "config.toml").write_text(f'task = "xland-easy"\n{written}')
+        found = apply(EvolveSettings(), read_config(tmp_path), "config.toml")
+        assert found.blocks == ("off", "off", "on", "auto")[number]
+        assert with_defaults(read_config(tmp_path), "limen")["blocks"] == found.blocks
+
+
+def test_a_vocabulary_of_the_users_has_no_parts_of_the_tasks_subgoals():
+    some = Vocabulary(fragments=CARD.vocabulary.fragments[:20], helpers=CARD.vocabulary.helpers,
+                      constants=CARD.vocabulary.constants)  # fmt: skip
+    settings, task = EvolveSettings(task="xland-hard"), make_task("xland-hard")
+    whose = {"vocabulary": Identity("20 fragments")}
+
+    def names_of(given: Objects) -> set[str]:
+        proposer = Setup.of(settings, task, given=given).proposer
+        assert isinstance(proposer, GeneticProposer)
+        return {*proposer.lexicon.fragments}
+
+    assert names_of(Objects(vocabulary=some, identities=whose)) == {f.name for f in some.fragments}
+    assert names_of(Objects(vocabulary=CARD.vocabulary)) == names_of(Objects()), "as best-of-n has that of the search"

@@ -11,7 +11,7 @@ from jaxreward.errors import InvalidSetting
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import read
-from jaxreward.proposers.genetic.surrogate import LEAST, Surrogate, features
+from jaxreward.proposers.genetic.surrogate import LEAST, NOISE, PRECISION, Surrogate, features
 from jaxreward.proposers.proposer import Context, Known
 from jaxreward.tasks import card, make_task
 from tests.proposers.material import request, result
@@ -76,19 +76,25 @@ def test_only_the_order_of_merits_counts():
     assert proposals(proposer(8, programs), count=6) == proposals(proposer(8, stretched), count=6)
 
 
-def test_the_model_is_that_of_least_squares_where_there_is_much_data():
-    found = Surrogate.of(known(200))
+def test_the_model_is_bayesian_linear_regression():
+    programs = known(200)
+    found = Surrogate.of(programs)
     assert found is not None
+    rows = np.array([[features(read(x.source)).get(name, 0.0) for name in found.names] for x in programs])
+    rows -= rows.mean(axis=0)
+    precision = rows.T @ rows + PRECISION * np.eye(len(found.names))
+    assert found.root @ found.root.T == pytest.approx(NOISE**2 * np.linalg.inv(precision), abs=1e-9)
     best = dict(zip(found.names, found.mean, strict=True))
     assert max(best, key=lambda name: best[name]) == GOOD
-    assert found.root @ found.root.T == pytest.approx((found.root @ found.root.T).T)
 
 
 def test_programs_that_cannot_be_read_and_unknown_genes_are_nothing():
     programs = [*known(40), Known("def broken(", (9.0, 0.0))]
     found = Surrogate.of(programs)
     other = read("def get_observation(state):\n    return state.x\n")
-    assert found is not None and found.choice([other, read(SOURCES[0])], np.random.default_rng(0)) in (0, 1)
+    without = Surrogate.of(known(40))
+    assert found is not None and without is not None and (found.mean == without.mean).all()
+    assert all(found.choice([other, other], np.random.default_rng(k)) == 0 for k in range(3))
 
 
 def test_it_is_an_option_of_the_genetic_proposer():

@@ -75,21 +75,13 @@ def test_expected_parts_are_in_every_bank_from_the_first(mixed):
 
 
 def test_too_many_expected_parts_are_left_out(mixed, monkeypatch):
-    monkeypatch.setattr("jaxreward.training.banks._EXPECTED_NODES", 3)
+    first = Bank([parts_of(mixed[3])], mixed[3].spec)
+    monkeypatch.setattr("jaxreward.training.banks._EXPECTED_NODES", first.size + 1)
     banks = Banks()
+    banks.expect([])
     banks.expect(mixed[3:5])
-    assert not bank_for(banks, mixed[:1]).covers(parts_of(mixed[3]))
-
-
-def test_a_small_population_of_a_new_size_has_a_bank_of_its_own(mixed, monkeypatch):
-    """As the final training of a search has, for which all is compiled anyway; one that comes again is served."""
-    monkeypatch.setattr("jaxreward.training.banks._SMALL", 1)
-    banks = Banks()
-    bank_for(banks, mixed)
-    bank = bank_for(banks, mixed)
-    small = bank_for(banks, mixed[:1], 2 * ROWS)
-    assert small.size < bank.size and small.covers(parts_of(mixed[0]))
-    assert bank_for(banks, mixed[:1], 2 * ROWS) is bank
+    bank = bank_for(banks, mixed[:1])
+    assert bank.covers(parts_of(mixed[3])) and not bank.covers(parts_of(mixed[4]))
 
 
 def test_populations_in_a_bank_are_made_up_to_common_sizes(easy, mixed, tiny):

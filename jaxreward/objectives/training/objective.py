@@ -17,9 +17,14 @@ from jaxreward.programs import Program
 from jaxreward.records import Candidate, Measure, Request, Result, Score
 from jaxreward.sentences import mention
 from jaxreward.tasks import Task, measure_of, progress_names
+from jaxreward.timing import CLOCK
 from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.banks import BANKS
 from jaxreward.training.plan import EVAL_EPISODES
+
+_TERMS = 16
+"""Reward terms that programs get room for where they are data: children have more than their parents, and a population
+with more terms than before is compiled anew."""
 
 UNTRAINED_SEED = 2_000_000
 """Of the episodes of random actions, which no training has."""
@@ -58,8 +63,18 @@ class TrainingObjective:
         assert self._bench is not None
         bench = self._bench
         return CandidateTrainer(
-            self._settings, self._task, bench.store, bench.room(), tag, label, bench.progress, bench.should_stop
+            self._settings, self._task, bench.store, self._room(bench), tag, label, bench.progress, bench.should_stop
         )
+
+    @cached_property
+    def _as_data(self) -> bool:
+        """Whether programs are data."""
+        execution = self._settings.execution()
+        return execution.form(execution.platform) == "bank"
+
+    def _room(self, bench: Bench) -> tuple[int, int]:
+        width, terms = bench.room()
+        return width, max(terms, _TERMS) if self._as_data else terms
 
     def prepare(self, place: int, of: int) -> Callable[[Program], None] | None:
         s = self._settings
@@ -70,8 +85,8 @@ class TrainingObjective:
             assert self._bench is not None
             steps, seeds = (s.filter_steps, 1) if s.restart else (s.steps, s.seeds)
             compile_ahead(
-                self._task, program, s.ppo, seeds=range(seeds), steps=steps, execution=s.execution(self._bench.room()),
-                place=place, of=of, eval_episodes=s.eval_episodes,
+                self._task, program, s.ppo, seeds=range(seeds), steps=steps,
+                execution=s.execution(self._room(self._bench)), place=place, of=of, eval_episodes=s.eval_episodes,
             )  # fmt: skip
 
         return ahead
@@ -101,11 +116,10 @@ class TrainingObjective:
         if self._expecting or bench is None:
             return
         self._expecting = True
-        execution = self._settings.execution((0, 0))
-        if execution.form(execution.platform) == "bank" and (sources := bench.covering()):
-            checked = [program for _, program in bench.checker.check_many(sources, self._task)]
-            if sound := [program for program in checked if program is not None]:
-                BANKS.expect(sound)
+        if self._as_data and (sources := bench.covering()):
+            with CLOCK.part("verify"):
+                checked = bench.checker.check_many(sources, self._task)
+            BANKS.expect([program for _, program in checked if program is not None])
 
     @cached_property
     def _untrained(self) -> Score | None:

@@ -30,7 +30,8 @@ FARMABLE = 0.2
 
 
 class GeneticProposer(OneByOne):
-    """Samples, mutates and crosses over programs; reads nothing but the request's records.
+    """Samples, mutates and crosses over programs; reads nothing but the request's records and, to choose among several
+    draws, the scores of the run so far (`propose_all`).
 
     The operators are in `breeding`; an operator that is not known acts like `improve`, and a request
     without a readable parent starts from scratch. It plans, and has no words for thoughts and
