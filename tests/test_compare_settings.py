@@ -9,8 +9,13 @@ import pytest
 
 from jaxreward.commands.compare import COMMANDS
 from jaxreward.commands.resolve import resolve
+from jaxreward.comparison.cells import SearchCell
 from jaxreward.comparison.compare_settings import CompareSettings
-from jaxreward.errors import InvalidSetting, UnknownName, UserError
+from jaxreward.comparison.finished_searches import SearchKey
+from jaxreward.comparison.outcome import _Budgeted, _require_equal_budgets
+from jaxreward.errors import ChangedSetting, InvalidSetting, UnknownName, UserError
+from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.runs.toml import flat
 from jaxreward.training import PPO, quick_real
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +38,8 @@ ROOT = Path(__file__).resolve().parents[1]
         (["--candidates", "0"], ("candidates",)),
         (["--steps", "-1"], ("steps",)),
         (["--evolve", "both", "--observation", "x.py"], ("observation", "evolve")),
+        (["--proposers", "llm", "--model", "openai/x", "--blocks", "on"], ("blocks", "proposers")),
+        (["--proposers", "llm", "--model", "openai/x", "--surrogate", "8"], ("surrogate", "proposers")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -113,3 +120,24 @@ def test_what_some_strategies_do_not_have_is_left_out_for_them(tmp_path: Path, o
     settings = resolve(COMMANDS[0], [*words, f"--{option}", "2"]).settings
     given = {c.settings.strategy: getattr(c.settings, option.replace("-", "_")) for c in settings.cells()[1:]}
     assert given["limen"] == 2 and given["grace"] == 0 and given["best-of-n"] == 2 * (option == "confirm-seeds")
+
+
+def test_what_is_for_the_genetic_proposer_is_no_setting_of_others(tmp_path: Path):
+    mixed = CompareSettings(
+        strategies=("limen",), proposers=("genetic", "llm"), llm=LlmSettings(model=("openai/x",)), blocks="on",
+        surrogate=8, search_seeds=1, out=tmp_path,
+    )  # fmt: skip
+    mixed.check()
+    found = {c.settings.proposer: c.settings for c in mixed.cells() if isinstance(c, SearchCell)}
+    assert (found["genetic"].blocks, found["genetic"].surrogate) == ("on", 8)
+    assert (found["llm"].blocks, found["llm"].surrogate) == ("off", 0)
+
+    def searched(proposer: str, seed: int, **other: str) -> _Budgeted:
+        key = SearchKey("xland-easy", "limen", proposer, seed)
+        return _Budgeted(Path(proposer), key, dict(flat(found[proposer].as_config())) | other)
+
+    searches = [searched(proposer, 0) for proposer in found]
+    _require_equal_budgets(searches, {}, "x")
+    other = searched("genetic", 1, blocks="off")
+    with pytest.raises(ChangedSetting, match="has blocks on and .* has off"):
+        _require_equal_budgets([*searches, other], {}, "x")
