@@ -26,6 +26,7 @@ from jaxreward.errors import UserError
 from jaxreward.records import Result
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs.malformed import explain_malformed
+from jaxreward.runs.provenance import commit
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def run(s: DroppedWinnersSettings) -> dict[str, Any]:
         )
         print(f"{p['task']}, half kept after {p['steps']:,} steps: {winners} winners and {solved} programs above "
               f"{s.solved:g} dropped")  # fmt: skip
-    report = {"benchmark": "dropped_winners", "solved_above": s.solved, "points": points, "runs": found}
+    report = {"benchmark": "dropped_winners", "commit": commit() or "unknown", "solved_above": s.solved, "points": points, "runs": found}
     save(report, s.out)
     return report
 
