@@ -17,8 +17,9 @@ from jaxreward.training import Execution, train
 from jaxreward.training.banks import BANKS, Banks, pays
 from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, forget_compiled, signature
 from jaxreward.training.population import Population, padded_sizes
+from jaxreward.training.rungs import Rung
 from tests.compilation import jit
-from tests.training.conftest import BANK, OBSERVATIONS, assert_close_trees, budget, params, program_source
+from tests.training.conftest import BANK, OBSERVATIONS, SEEDS, assert_close_trees, budget, params, program_source
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -95,6 +96,24 @@ def test_populations_in_a_bank_are_made_up_to_common_sizes(easy, mixed, tiny):
     assert kept() == known and len(fewer.success) == 5
     alone = train(easy, programs[1:2], tiny, execution=Execution(collector="fused", compile="full"), **budget(tiny))
     assert_close_trees(params(fewer, 0), params(alone, 0))
+
+
+def test_survivors_of_a_rung_are_what_they_are_by_rows(easy, mixed, tiny):
+    """Rows that nobody asks for are no candidates: they are neither cut nor counted."""
+    cut = {"rungs": [Rung(2 * tiny.batch, keep=0.5)], "seeds": SEEDS, "steps": 4 * tiny.batch, "checkpoints": 2}
+    by_rows = Execution(collector="fused", compile="full", population="rows")
+    found = [train(easy, mixed[:5], tiny, eval_episodes=8, execution=how, **cut) for how in (BANK, by_rows)]
+    assert (found[0].stopped == found[1].stopped).all() and 0 < (found[0].stopped > 0).sum() < 5
+    assert (found[0].env_steps, found[0].eval_steps) == (found[1].env_steps, found[1].eval_steps)
+    for k in range(5):
+        assert_close_trees(params(found[0], k), params(found[1], k))
+
+
+def test_a_chunk_is_made_up_to_no_more_than_was_asked_for(easy, mixed, tiny):
+    few = train(easy, mixed[:3], tiny, execution=replace(BANK, chunk=3), **budget(tiny))
+    forget_compiled()
+    more = train(easy, mixed[:3], tiny, execution=BANK, **budget(tiny))
+    assert few.chunks == more.chunks == (3,) and few.peak_bytes < more.peak_bytes
 
 
 def test_programs_that_cost_much_are_applied_to_their_own_rows(mixed, load):
