@@ -108,7 +108,13 @@ def run(s: DroppedWinnersSettings) -> dict[str, Any]:
         )
         print(f"{p['task']}, half kept after {p['steps']:,} steps: {winners} winners and {solved} programs above "
               f"{s.solved:g} dropped")  # fmt: skip
-    report = {"benchmark": "dropped_winners", "commit": commit() or "unknown", "solved_above": s.solved, "points": points, "runs": found}
+    report = {
+        "benchmark": "dropped_winners",
+        "commit": commit() or "unknown",
+        "solved_above": s.solved,
+        "points": points,
+        "runs": found,
+    }
     save(report, s.out)
     return report
 

@@ -10,7 +10,7 @@ from jaxreward import programs, tasks
 from jaxreward.commands.file_tasks import named_again, task_of_interface
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
-from jaxreward.config import Arg, apply, check_bounds, is_file
+from jaxreward.config import Arg, check_bounds, is_file
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution.artifacts import is_policy_of
 from jaxreward.evolution.filming import (
@@ -24,7 +24,8 @@ from jaxreward.evolution.filming import (
     policy_of,
 )
 from jaxreward.evolution.presets import quick_learner, quick_steps
-from jaxreward.evolution.settings import EvolveSettings, require_task
+from jaxreward.evolution.settings import require_task
+from jaxreward.evolution.started import started_settings
 from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.extras import require
 from jaxreward.programs import Program
@@ -36,7 +37,6 @@ from jaxreward.reports.run_view import RunView
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.malformed import explain_malformed
-from jaxreward.runs.run import read_config
 from jaxreward.tasks import Task
 from jaxreward.training import PPO, train
 
@@ -138,7 +138,7 @@ def _of_run(run: str, settings: FilmSettings) -> _Subject:
     with explain_malformed(path):
         view = RunView.read(path)
         result = _candidate(view, settings.candidate)
-    own = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
+    own = started_settings(path)
     require_task(own.task)
     name = named_again(own.task, settings.task, f"the run {path}", path)
     if (not is_file(own.task) and settings.task not in ("", own.task)) or settings.task_arg or settings.ppo != PPO():

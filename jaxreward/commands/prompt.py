@@ -12,12 +12,13 @@ from jaxreward.commands.confirm import require_own
 from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.output import print_json
 from jaxreward.commands.resolve import Command, Resolved
-from jaxreward.config import Arg, apply, is_file
+from jaxreward.config import Arg, is_file
 from jaxreward.errors import UnknownName, UserError
 from jaxreward.evolution.budget import next_requests
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import given_observation, task_card
+from jaxreward.evolution.started import started_settings
 from jaxreward.formatting import printable
 from jaxreward.operators import OPERATORS
 from jaxreward.proposers.llm.llm_proposer import LlmProposer
@@ -27,7 +28,6 @@ from jaxreward.records import Evolve, Request, Result, TaskCard
 from jaxreward.runs import Asked, Event, Progress, Repair, fold, read_log
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.malformed import explain_malformed
-from jaxreward.runs.run import read_config
 from jaxreward.search.registry import load_strategy, make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import top, without
@@ -108,7 +108,7 @@ def show(settings: PromptSettings) -> Shown:
         return _composed(request, words, LlmSettings(prompts=settings.prompts), settings.seed)
     if settings.request and settings.parent:
         raise UserError("give --request or --parent, not both")
-    started = apply(EvolveSettings(), read_config(settings.run), str(settings.run / "config.toml"))
+    started = started_settings(settings.run)
     if settings.prompts is None:
         only = LlmSettings(prompts=started.llm.prompts)
         require_own(settings.run, "manual", ["prompts"] if only.prompts else [], only, only)

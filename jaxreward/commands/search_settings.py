@@ -11,13 +11,14 @@ from jaxreward.commands.confirm import own_limit, require_own
 from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.options import options_of
 from jaxreward.commands.resolve import Given, Resolved, Source
-from jaxreward.config import apply, values_of
+from jaxreward.config import values_of
 from jaxreward.demonstrations.storage import task_of_episodes
 from jaxreward.errors import ChangedSetting, InvalidSetting, UserError
 from jaxreward.evolution.presets import preset, usual_strategy
 from jaxreward.evolution.resuming import MAY_CHANGE, free_name, objects_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import COPIES, require_same_objects
+from jaxreward.evolution.started import started_settings
 from jaxreward.files import is_there
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.registry import load_proposer
@@ -178,8 +179,7 @@ def _require_same(path: Path, started: EvolveSettings, again: EvolveSettings, co
 def _started(path: Path) -> EvolveSettings:
     """The settings that a run was started with. Its folder cannot take the sandbox away from its programs: that is for
     whoever types the command."""
-    found = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
-    return dataclasses.replace(found, unsafe_no_sandbox=False)
+    return dataclasses.replace(started_settings(path), unsafe_no_sandbox=False)
 
 
 def _recorded(recording: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from jaxreward import files
 from jaxreward.comparison.finished_searches import SearchKey, Sparse, read_search, read_sparse
-from jaxreward.config import apply, file_of, label_of, with_new_names
+from jaxreward.config import file_of, label_of, with_new_names
 from jaxreward.errors import (
     FAILED_EXIT_CODE,
     USAGE_EXIT_CODE,
@@ -33,6 +33,7 @@ from jaxreward.evolution.parts import difference
 from jaxreward.evolution.resuming import objects_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import OBSERVATION, Objects, require_same_files, require_same_objects
+from jaxreward.evolution.started import AS_BEFORE, started_settings
 from jaxreward.evolution.watcher import Watcher
 from jaxreward.formatting import printable
 from jaxreward.programs import Checker, Program
@@ -42,7 +43,6 @@ from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.provenance import versions
-from jaxreward.runs.run import read_config
 from jaxreward.runs.toml import flat
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import STRATEGIES
@@ -276,7 +276,7 @@ def exit_code(unfinished: Sequence[Unfinished]) -> int:
 
 def started_with(path: Path) -> dict[str, Any]:
     """The settings that the search in `path` was started with, with defaults."""
-    return apply(EvolveSettings(), read_config(path), str(path / "config.toml")).as_config()
+    return started_settings(path).as_config()
 
 
 def with_defaults(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
@@ -285,7 +285,7 @@ def with_defaults(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
     Unlike `started_with` it keeps settings that this version does not have: they only have to be equal.
     """
     found = json_ready(EvolveSettings(strategy=strategy).as_config()) if strategy in STRATEGIES else {}
-    for name, value in with_new_names(EvolveSettings, config).items():
+    for name, value in with_new_names(EvolveSettings, {**AS_BEFORE, **config}).items():
         table = found.get(name)
         found[name] = {**table, **value} if isinstance(table, dict) and isinstance(value, Mapping) else value
     with suppress(UserError):  # an option that this version does not have

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxreward.config import apply
 from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import COPIES, given_objects, require_same_files, require_same_objects
+from jaxreward.evolution.started import started_settings
 from jaxreward.files import is_there
 from jaxreward.runs import Finished, RunStarted, read_log
 from jaxreward.runs.events import json_ready
-from jaxreward.runs.run import read_config, require_new
+from jaxreward.runs.run import require_new
 from jaxreward.runs.toml import flat
 from jaxreward.tasks import Task
 from jaxreward.training import PPO
@@ -79,7 +79,7 @@ def with_shape_of(path: Path, again: EvolveSettings, given: Any, task: str | Tas
     def shape(ppo: PPO) -> list[Any]:
         return [getattr(ppo, name) for name in names]
 
-    began = shape(_started(path).ppo)
+    began = shape(started_settings(path).ppo)
     if shape(again.ppo) not in map(shape, learners.values()) or began not in map(shape, learners.values()):
         return again
     return dataclasses.replace(again, ppo=again.ppo.replace(**dict(zip(names, began, strict=True))))
@@ -96,18 +96,13 @@ def require_same_call(path: Path, again: EvolveSettings, objects: Mapping[str, I
     """
     require_same_objects(path, objects_of(path) or {}, objects, otherwise(again))
     require_same_files(again, path, otherwise(again))
-    started = _started(path)
+    started = started_settings(path)
     for option in COPIES:  # first: the others may depend on their code
         _require(path, again, option, getattr(started, option), getattr(again, option))
     before, now = dict(flat(started.as_config())), dict(flat(again.as_config()))
     for name in sorted(before.keys() | now.keys()):
         if name not in MAY_CHANGE and not name.startswith("llm."):
             _require(path, again, name, before.get(name), now.get(name))
-
-
-def _started(path: Path) -> EvolveSettings:
-    """The settings that the run in `path` began with."""
-    return apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
 
 
 def otherwise(settings: EvolveSettings) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from jaxreward.config import apply, is_file
+from jaxreward.config import is_file
 from jaxreward.errors import CallProblem, EndCause, InvalidSetting, UserError
 from jaxreward.evolution.artifacts import is_policy_of
 from jaxreward.evolution.filming import (
@@ -23,6 +23,7 @@ from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.python_settings import task_of
 from jaxreward.evolution.settings import EvolveSettings, require_task
 from jaxreward.evolution.setup import given_objects, require_same_objects
+from jaxreward.evolution.started import started_settings
 from jaxreward.extras import require
 from jaxreward.formatting import printable
 from jaxreward.programs import Program, load_program
@@ -36,7 +37,6 @@ from jaxreward.reports.tables import interval
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.malformed import explain_malformed
-from jaxreward.runs.run import read_config
 from jaxreward.table import Table, escaped
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training.networks import Variables
@@ -220,7 +220,7 @@ class SearchRun:
 
     @property
     def _settings(self) -> EvolveSettings:
-        return apply(EvolveSettings(), read_config(self.path), str(self.path / "config.toml"))
+        return started_settings(self.path)
 
     @property
     def _variables(self) -> Variables:

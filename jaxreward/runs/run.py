@@ -176,10 +176,6 @@ def _clear(path: Path, log: EventLog) -> None:
     log.clear()
 
 
-_AS_BEFORE = {"blocks": False}
-"""Settings that runs from before they existed go on with, where those are not the defaults."""
-
-
 def read_config(path: Path) -> dict[str, Any]:
     """The configuration of the run in `path`; `UnknownName` where there is no run."""
     file = path / "config.toml"
@@ -191,7 +187,7 @@ def read_config(path: Path) -> dict[str, Any]:
         message = f"{file} cannot be read ({why_unreadable(error)}): put it back from a copy of the run"
         raise UnusableFile(message, file, FileProblem.UNREADABLE) from error
     try:
-        return _AS_BEFORE | parse_toml(text)
+        return parse_toml(text)
     except Malformed as error:
         message = f"{file} is not valid TOML ({error}): undo the last edit of it."
         raise UnusableFile(message, file, FileProblem.DAMAGED) from error

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from jaxreward.comparison.cells import with_defaults
-from jaxreward.config import apply
 from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects, Setup
+from jaxreward.evolution.started import started_settings
 from jaxreward.proposers.genetic.blocks import CHANCES, Blocks
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import Genome, read
@@ -148,7 +148,7 @@ def test_runs_of_before_go_on_without_blocks(tmp_path):
     """Their setting was a flag, or there was none."""
     for number, written in enumerate(("", "blocks = false\n", "blocks = true\n", 'blocks = "auto"\n')):
         (tmp_path / "config.toml").write_text(f'task = "xland-easy"\n{written}')
-        found = apply(EvolveSettings(), read_config(tmp_path), "config.toml")
+        found = started_settings(tmp_path)
         assert found.blocks == ("off", "off", "on", "auto")[number]
         assert with_defaults(read_config(tmp_path), "limen")["blocks"] == found.blocks
 

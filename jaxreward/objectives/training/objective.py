@@ -17,7 +17,6 @@ from jaxreward.programs import Program
 from jaxreward.records import Candidate, Measure, Request, Result, Score
 from jaxreward.sentences import mention
 from jaxreward.tasks import Task, measure_of, progress_names
-from jaxreward.timing import CLOCK
 from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.banks import BANKS
 from jaxreward.training.plan import EVAL_EPISODES
@@ -117,8 +116,7 @@ class TrainingObjective:
             return
         self._expecting = True
         if self._as_data and (sources := bench.covering()):
-            with CLOCK.part("verify"):
-                checked = bench.checker.check_many(sources, self._task)
+            checked = bench.checker.check_many(sources, self._task)
             BANKS.expect([program for _, program in checked if program is not None])
 
     @cached_property
