@@ -27,6 +27,7 @@ from jaxreward.records import Result
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.provenance import commit
+from jaxreward.search.selection import scored, top
 
 
 @dataclass(frozen=True)
@@ -60,19 +61,17 @@ def counts(results: Iterable[Result], solved: float) -> list[dict[str, Any]]:
     for result in results:
         if len(curve(result)) > 1:
             generations[result.candidate.generation].append(result)
-    best = max(
-        (r for g in generations.values() for r in g), key=lambda r: r.score.mean if r.score else 0.0, default=None
-    )
-    if best is None or best.feedback is None:
+    trained = [result for generation in generations.values() for result in generation]
+    if not trained:
         raise UserError("no program of the run has a curve of more than one point")
-    rows = []
-    points = min(len(curve(r)) for g in generations.values() for r in g)
-    for point, steps in enumerate(best.feedback.steps[: points - 1]):
+    (best,) = top(trained, 1)
+    above = {result.candidate.id for result in trained if scored(result).mean > solved}
+    rows, points = [], min(len(curve(result)) for result in trained)
+    for point, steps in enumerate(best.feedback.steps[: points - 1] if best.feedback is not None else ()):
         gone = {id for generation in generations.values() for id in dropped(generation, point)}
-        above = [r.candidate.id for g in generations.values() for r in g if r.score and r.score.mean > solved]
         rows.append({
             "steps": steps, "winner_dropped": best.candidate.id in gone, "solved": len(above),
-            "solved_dropped": len(gone & {*above}),
+            "solved_dropped": len(gone & above),
         })  # fmt: skip
     return rows
 

@@ -201,7 +201,7 @@ def compiled(job: Job) -> list[dict[str, Any]]:
     from jaxreward.training.banks import BANKS
     from jaxreward.training.chunk import Chunk
     from jaxreward.training.compiled import compilations
-    from jaxreward.training.population import Population, size_in_bank
+    from jaxreward.training.population import Population, padded_sizes, size_in_bank
 
     first_to_go()
     task, ppo, device = make_task(job.task), learner(job.task, job.envs), DEVICES[job.device].device()
@@ -214,8 +214,8 @@ def compiled(job: Job) -> list[dict[str, Any]]:
         known = sum(bank.covers(parts_of(p)) for p in programs) if bank else 0
         bank = BANKS.of(programs, len(programs) * job.seeds * ppo.envs)
         programs += programs[-1:] * (size_in_bank(len(programs)) - len(programs))
-        population = Population(programs, width, max(terms, 16), bank)  # as a search does
-        width, terms = population.width, population.terms  # a search never needs less than before
+        width, terms = padded_sizes(programs, (width, terms), bank=True)  # a search never needs less than before
+        population = Population(programs, width, terms, bank)
         with compilations() as made:
             Chunk(task, population, ppo, tuple(range(job.seeds)), jax.local_devices()[0]).compiled_for(device)
         rows.append({

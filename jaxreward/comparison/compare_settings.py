@@ -15,7 +15,7 @@ from jaxreward.config import Arg, check_bounds, is_file
 from jaxreward.errors import InvalidSetting, nearest
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.presets import preset
-from jaxreward.evolution.search_options import SearchOptions
+from jaxreward.evolution.search_options import OF_GENETIC, SearchOptions
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects
 from jaxreward.proposers.llm.llm_settings import LlmSettings
@@ -104,8 +104,8 @@ class CompareSettings(SearchOptions):
                 "proposers",
                 "llm",
             )
-        for name in ("blocks", "surrogate"):
-            if getattr(self, name) not in ("auto", 0) and "genetic" not in self.proposers:
+        for name in OF_GENETIC if "genetic" not in self.proposers else ():
+            if getattr(self, name) != getattr(SearchOptions, name):
                 genetic = mention("proposers", ["genetic"])
                 message = f"{mention(name)} is for {genetic}; name it, or leave {mention(name)} out"
                 raise InvalidSetting(message, name, "proposers")
@@ -159,10 +159,9 @@ class CompareSettings(SearchOptions):
                     base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
                     ablations=self.ablations if strategy_class(strategy).ablates else 0,
                     confirm_seeds=self.confirm_seeds if strategy_class(strategy).confirms else 0,
-                    blocks=self.blocks if proposer == "genetic" else "off",
-                    surrogate=self.surrogate if proposer == "genetic" else 0,
                     llm=self.llm if proposer == "llm" else LlmSettings(),
                     name=SearchKey(task, strategy, proposer, seed).name,
+                    **({} if proposer == "genetic" else OF_GENETIC),
                 ), given))  # fmt: skip
         return found
 
@@ -184,7 +183,6 @@ class CompareSettings(SearchOptions):
         default = preset("quick", self.own_tasks.get(task, task), platform=self.platform)
         shared = {f.name: getattr(self, f.name) for f in dataclasses.fields(SearchOptions)}
         shared |= {"llm": LlmSettings(), "bandit": False, "ablations": 0, "confirm_seeds": 0}
-        shared |= {"blocks": "auto", "surrogate": 0}
         shared |= {"dry_run": False, "json": False}
         return EvolveSettings(**{
             **shared, "task": task, "evolve": self.evolve, "candidates": self.candidates, "baselines": (),

@@ -44,6 +44,7 @@ from jaxreward.comparison.finished_searches import (
 )
 from jaxreward.comparison.shards import Shard, differences, read_records, read_shards
 from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile, UserError
+from jaxreward.evolution.search_options import OF_GENETIC
 from jaxreward.extras import install, missing
 from jaxreward.reports.tables import score_json
 from jaxreward.runs.disk import write_atomic
@@ -193,7 +194,7 @@ def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, S
                 continue
             key = search.key
             own = name in ("option", "ablations", "confirm_seeds")  # what not every strategy has
-            of_proposer = name.startswith("llm.") or name in ("blocks", "surrogate")
+            of_proposer = name.startswith("llm.") or name in OF_GENETIC
             same = (key.strategy,) if own else (key.proposer,) if of_proposer else ()
             other, where = first.setdefault((key.task, name, *same), (value, search.path))
             if other == value:

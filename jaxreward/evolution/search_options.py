@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from jaxreward.config import Arg
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
@@ -16,6 +16,9 @@ from jaxreward.training.plan import EVAL_EPISODES
 ObjectiveName = Literal["training", "demonstrations"]
 Switch = Literal["auto", "on", "off"]
 VocabularyOption = Literal["auto", "own", "derived", "both"]
+OF_GENETIC: dict[str, Any] = {"blocks": "off", "surrogate": 0}
+"""Settings of the genetic proposer alone, and what they are with others."""
+
 _OLD_COLLECTORS: dict[str | bool, str] = {"linked": "stepwise", "hasty": "fused"}
 _WAS_A_FLAG: dict[str | bool, str] = {True: "on", False: "off"}
 

@@ -43,7 +43,7 @@ class LocalExecutor:
         self.devices = tuple(devices or jax.local_devices())
         self.platform, self.slots = self.devices[0].platform, len(self.devices)
         self.limit = memory_limit(memory_gb, self.devices)
-        POPULATIONS.at_least(8 * self.slots)
+        POPULATIONS.at_least(4 * self.slots)
         COMMON.at_least(24 * self.slots)
         self._chunks = dict[int, tuple[Any, Chunk]]()
         self._trainers = [ThreadPoolExecutor(1) for _ in self.devices]

@@ -28,7 +28,7 @@ from jaxreward.programs.parts import parts_of
 
 # Common widths are rounded up, so that the learner, which depends on shapes alone, is compiled
 # once for many populations.
-_WIDTH_STEP, _TERMS_STEP = 32, 8
+_WIDTH_STEP, _TERMS_STEP, _TERMS_IN_BANK = 32, 8, 16
 _SUMMANDS_STEP = 16  # searches add terms: of eight, a second generation had more
 
 
@@ -36,11 +36,12 @@ def _round_up(n: int, step: int) -> int:
     return -(-n // step) * step
 
 
-def padded_sizes(programs: Sequence[Program], room: tuple[int, int] = (0, 0)) -> tuple[int, int]:
-    """The common observation size and number of terms, not less than `room`, rounded up to multiples of 32 and 8."""
+def padded_sizes(programs: Sequence[Program], room: tuple[int, int] = (0, 0), *, bank: bool = False) -> tuple[int, int]:
+    """The common observation size and number of terms, not less than `room`, rounded up to multiples of 32 and 8. In a
+    bank there is room for sixteen terms: all else of children may be known."""
     return (
         _round_up(max(room[0], *(p.observation_size for p in programs)), _WIDTH_STEP),
-        _round_up(max(room[1], *(len(p.terms) for p in programs)), _TERMS_STEP),
+        _round_up(max(room[1], *(len(p.terms) for p in programs), _TERMS_IN_BANK if bank else 0), _TERMS_STEP),
     )
 
 

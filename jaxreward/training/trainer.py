@@ -181,7 +181,8 @@ class _Training:
     imitation: ImitationRows | None
 
     def __post_init__(self) -> None:
-        self.width, self.terms = padded_sizes(self.programs, self.execution.room)
+        self.form: PopulationName = self.execution.form(self.executor.platform)
+        self.width, self.terms = padded_sizes(self.programs, self.execution.room, bank=self.form == "bank")
         seeds, steps = len(self.seeds), self.schedule.updates * self.ppo.batch
         shared = len(self.programs) // len({program.structure for program in self.programs})
         self.collector: CollectorName
@@ -189,7 +190,6 @@ class _Training:
         self.collector, self.compilation = self.execution.resolve(
             self.task, self.ppo, seeds, steps, self.executor.platform, shared
         )
-        self.form: PopulationName = self.execution.form(self.executor.platform)
         self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0

@@ -21,10 +21,6 @@ from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.banks import BANKS
 from jaxreward.training.plan import EVAL_EPISODES
 
-_TERMS = 16
-"""Reward terms that programs get room for where they are data: children have more than their parents, and a population
-with more terms than before is compiled anew."""
-
 UNTRAINED_SEED = 2_000_000
 """Of the episodes of random actions, which no training has."""
 
@@ -62,18 +58,8 @@ class TrainingObjective:
         assert self._bench is not None
         bench = self._bench
         return CandidateTrainer(
-            self._settings, self._task, bench.store, self._room(bench), tag, label, bench.progress, bench.should_stop
+            self._settings, self._task, bench.store, bench.room(), tag, label, bench.progress, bench.should_stop
         )
-
-    @cached_property
-    def _as_data(self) -> bool:
-        """Whether programs are data."""
-        execution = self._settings.execution()
-        return execution.form(execution.platform) == "bank"
-
-    def _room(self, bench: Bench) -> tuple[int, int]:
-        width, terms = bench.room()
-        return width, max(terms, _TERMS) if self._as_data else terms
 
     def prepare(self, place: int, of: int) -> Callable[[Program], None] | None:
         s = self._settings
@@ -84,8 +70,8 @@ class TrainingObjective:
             assert self._bench is not None
             steps, seeds = (s.filter_steps, 1) if s.restart else (s.steps, s.seeds)
             compile_ahead(
-                self._task, program, s.ppo, seeds=range(seeds), steps=steps,
-                execution=s.execution(self._room(self._bench)), place=place, of=of, eval_episodes=s.eval_episodes,
+                self._task, program, s.ppo, seeds=range(seeds), steps=steps, execution=s.execution(self._bench.room()),
+                place=place, of=of, eval_episodes=s.eval_episodes,
             )  # fmt: skip
 
         return ahead
@@ -97,7 +83,7 @@ class TrainingObjective:
         self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None
     ) -> Scored:
         assert self._bench is not None
-        self._expect_parts()
+        self._expect_parts(self._bench)
         trainer = self.trainer(tag, label)
         if all(candidate.operator in REPEATS for candidate in candidates):
             outcome = confirm(candidates, programs, trainer)
@@ -108,16 +94,15 @@ class TrainingObjective:
             results = tuple(_beside(result, self._untrained) for result in results)
         return Scored(outcome.programs, results, outcome.agents, trainer.compile_s, trainer.run_s)
 
-    def _expect_parts(self) -> None:
+    def _expect_parts(self, bench: Bench) -> None:
         """Once, where programs are data: have everything that the proposer builds programs from in their bank, so that
         only the first generation compiles."""
-        bench = self._bench
-        if self._expecting or bench is None:
+        execution = self._settings.execution()
+        if self._expecting or execution.form(execution.platform) != "bank":
             return
         self._expecting = True
-        if self._as_data and (sources := bench.covering()):
-            checked = bench.checker.check_many(sources, self._task)
-            BANKS.expect([program for _, program in checked if program is not None])
+        checked = bench.checker.check_many(bench.covering(), self._task)
+        BANKS.expect([program for _, program in checked if program is not None])
 
     @cached_property
     def _untrained(self) -> Score | None:

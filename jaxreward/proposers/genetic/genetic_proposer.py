@@ -11,7 +11,7 @@ from jaxreward.operators import WORDS
 from jaxreward.proposers.genetic.ablation import Parent, Worth, worth
 from jaxreward.proposers.genetic.blocks import Blocks
 from jaxreward.proposers.genetic.breeding import PARENTLESS, BreedingContext, breed
-from jaxreward.proposers.genetic.genome import ENTRY, Genome, Part, read, write
+from jaxreward.proposers.genetic.genome import ENTRY, Genome, Part, readable, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.proposers.genetic.planning import plan
 from jaxreward.proposers.genetic.surrogate import Surrogate
@@ -84,13 +84,13 @@ class GeneticProposer(OneByOne):
         return Proposal(request_id=request.id, source=write(child), proposer=self.name)
 
     def _context(self, request: Request, parts: tuple[Part, ...], rng: np.random.Generator) -> BreedingContext:
-        def readable(results: Sequence[Result]) -> list[Parent]:
+        def taken_apart(results: Sequence[Result]) -> list[Parent]:
             found = ((result, _genome(result, parts)) for result in results)
             return [Parent(result, genome) for result, genome in found if genome is not None]
 
-        parents, others = readable(request.parents), readable((*request.best, *request.diverse))
-        failed = readable((*request.failures, *([request.failed] if request.failed else ())))
-        ablations = readable(request.ablations)
+        parents, others = taken_apart(request.parents), taken_apart((*request.best, *request.diverse))
+        failed = taken_apart((*request.failures, *([request.failed] if request.failed else ())))
+        ablations = taken_apart(request.ablations)
         known = worth(parents[0], ablations) if parents and parents[0].result is request.parents[0] else Worth()
         return BreedingContext(
             Variation(self.lexicon, rng, parts, self.blocks, known.needed),
@@ -132,9 +132,8 @@ def _new(operator: str, context: BreedingContext) -> Genome:
 
 def _genome(result: Result, parts: tuple[Part, ...]) -> Genome | None:
     """The parts of a result's program that may change; None if it cannot be read."""
-    try:
-        genome = read(result.candidate.source)
-    except (SyntaxError, ValueError, RecursionError):
+    genome = readable(result.candidate.source)
+    if genome is None:
         return None
     for part in ENTRY:
         if part not in parts:

@@ -112,6 +112,14 @@ def read(source: str) -> Genome:
     return Genome(halves["observation"], halves["reward"], others)
 
 
+def readable(source: str) -> Genome | None:
+    """As `read`; None if the source cannot be parsed."""
+    try:
+        return read(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
 def write(genome: Genome) -> str:
     """The genome as readable source: imports, constants, helpers, fragments, the two functions."""
     entries = [_entry(part, genome.half(part)) for part in ENTRY if genome.half(part) is not None]

@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from jaxreward.proposers.genetic.genome import ENTRY, Genome, read
+from jaxreward.proposers.genetic.genome import ENTRY, Genome, readable
 from jaxreward.proposers.proposer import Known
 
 LEAST = 12
@@ -55,7 +55,7 @@ class Surrogate:
     @classmethod
     def of(cls, known: Sequence[Known]) -> Surrogate | None:
         """Fitted to programs with their merits; None while there are fewer than `LEAST`, or all are alike."""
-        read_ones = [(features(genome), x.merit) for x in known if (genome := _genome(x.source)) is not None]
+        read_ones = [(features(genome), x.merit) for x in known if (genome := readable(x.source)) is not None]
         merits = [merit for _, merit in read_ones]
         if len(merits) < LEAST or len(set(merits)) < 2:
             return None
@@ -82,10 +82,3 @@ def _normal_scores(merits: Sequence[tuple[float, ...]]) -> list[float]:
     ordered, n = sorted(merits), len(merits)
     middle = {merit: (bisect_left(ordered, merit) + bisect_right(ordered, merit)) / 2 for merit in set(merits)}
     return [NormalDist().inv_cdf(middle[merit] / n) for merit in merits]
-
-
-def _genome(source: str) -> Genome | None:
-    try:
-        return read(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
