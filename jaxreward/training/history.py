@@ -12,12 +12,14 @@ from jaxreward.training.ppo import LearnStats
 from jaxreward.training.rollout_statistics import Stats
 
 _PER_CANDIDATE = {"obs_min", "obs_max"}
-"""What has no axis of checkpoints."""
+"""What has no axis of checkpoints, but one of features."""
+
+_PER_TERM = ("term_mean", "term_abs", "term_min", "term_max")
 
 
 class History(struct.PyTreeNode):
     """float32 arrays (P, C, S) over P checkpoints, NaN where not reached; with K terms (P, C, S, K), and with B extra
-    metrics (P, C, S, B).
+    metrics (P, C, S, B). In a `TrainResult`, d features and K terms are the program's own, without padding.
 
     `success` (the value of the task's metric), `ret`, `ret_var` (the variance), `covariance` (of the two), `length`,
     `solved` (a count), `ret_solved` and `ret_failed` are of held-out episodes, and so is `extra`; terms, the entropy,
@@ -48,7 +50,7 @@ class History(struct.PyTreeNode):
 
     @classmethod
     def empty(cls, points: int, candidates: int, seeds: int, width: int, terms: int, extra: int = 0) -> History:
-        sizes = {"extra": extra} | {name: terms for name in cls.__annotations__ if name.startswith("term_")}
+        sizes = {"extra": extra} | dict.fromkeys(_PER_TERM, terms)
         shape = (points, candidates, seeds)
         nan = {
             name: np.full((*shape, sizes[name]) if name in sizes else shape, np.nan, np.float32)
@@ -105,6 +107,11 @@ class History(struct.PyTreeNode):
         return History(
             **{name: (value[rows] if name in _PER_CANDIDATE else value[:, rows]) for name, value in vars(self).items()}
         )
+
+    def cut(self, width: int, terms: int) -> History:
+        """Without what features and terms were padded with: the first `width` and `terms` of them."""
+        sizes = dict.fromkeys(_PER_CANDIDATE, width) | dict.fromkeys(_PER_TERM, terms)
+        return self.replace(**{name: getattr(self, name)[..., :size] for name, size in sizes.items()})
 
     @classmethod
     def join(cls, parts: Sequence[History], axis: int = 1) -> History:

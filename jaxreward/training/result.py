@@ -262,7 +262,7 @@ class TrainResult:
         failed, decided = float(episodes.sum()) - solved, won_or_lost(history, last, self.measure)
         related = association(history, last, self.measure)
         seen = history.obs_max[0] - history.obs_min[0]
-        flat = np.isfinite(seen[:, :size]) & (seen[:, :size] <= 1e-8)  # nothing is seen where nothing is played
+        flat = np.isfinite(seen) & (seen <= 1e-8)  # nothing is seen where nothing is played
         fields: dict[str, Any] = {
             "steps": tuple(self.steps[: last + 1].tolist()),
             "success": mean(history.success),
@@ -319,7 +319,7 @@ def _term_curves(
 ) -> tuple[tuple[TermCurve, ...], tuple[int, ...]]:
     points = np.unique(np.linspace(0, last, min(_TERM_POINTS, last + 1)).round().astype(int))
     late = slice(max(0, last + 1 - max(1, (last + 1) // 10)), last + 1)
-    absolute = history.term_abs[late, 0].mean((0, 1))[: len(program.terms)]
+    absolute = history.term_abs[late, 0].mean((0, 1))
     total = absolute.sum()
     curves = (
         TermCurve(

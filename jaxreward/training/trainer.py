@@ -232,7 +232,11 @@ class _Training:
             structures, platform = {self.programs[i].structure for i in alive}, self.executor.platform
             if worth_compacting(dropped, len(structures), left * S, platform, self.collector == "stepwise"):
                 groups = self._regroup(groups, alive)
-        ends: tuple[History, ...] = tuple(histories)  # type: ignore[assignment]
+        ends = tuple(
+            history.cut(program.observation_size, len(program.terms))
+            for program, history in zip(self.programs, histories, strict=True)
+            if history is not None
+        )
         return TrainResult(
             programs=self.programs,
             seeds=self.seeds,

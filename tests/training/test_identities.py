@@ -242,7 +242,8 @@ def test_collectors_agree(easy, mixed, tiny):
         for k in range(len(mixed)):
             assert_close_trees(params(one, k), params(other, k))
         np.testing.assert_allclose(one.success_curve, other.success_curve, atol=0.26)
-        for a, b in zip(one.histories, other.histories, strict=True):
+        for program, a, b in zip(mixed, one.histories, other.histories, strict=True):
+            assert a.term_mean.shape[-1] == len(program.terms) and a.obs_min.shape[-1] == program.observation_size
             assert_close_trees(a.length, b.length, atol=2.0)
             assert_close_trees(a.term_mean, b.term_mean, atol=0.02)
             assert_close_trees((a.obs_min, a.obs_max), (b.obs_min, b.obs_max))
