@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jaxreward as jr
@@ -13,6 +14,7 @@ from jaxreward.errors import InvalidSetting
 from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
+from jaxreward.programs import Program
 from jaxreward.runs import Trained
 from jaxreward.search.selection import merit
 from jaxreward.tasks.metrics import Reached, WithExtraMetrics
@@ -30,6 +32,14 @@ class Long(Probe):
     def score(self) -> Any:
         stages = {"third": Reached(lambda s: s.place >= 4), "half": Reached(lambda s: s.place >= 6)}
         return WithExtraMetrics(super().score(), stages, ("third", "half"))
+
+
+class Endless(Long):
+    """Its end is out of reach within an episode."""
+
+    @property
+    def horizon(self) -> int:
+        return self.length - 6
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +61,43 @@ def test_results_say_how_far_their_episodes_came(settings: EvolveSettings, tmp_p
     assert len(untrained) == 1, "of the same random actions"
     scored = [r for r in results if r.score is not None]
     assert outcome.best is not None and merit(outcome.best) == max(map(merit, scored))
+
+
+def test_a_rung_keeps_those_that_came_the_farthest() -> None:
+    """Nobody succeeds: programs that pay for steps to the left come first, and nevertheless stop."""
+
+    def left(state: Any, action: Any, next_state: Any) -> Any:
+        return state.place - 1.0 * next_state.place
+
+    def right(state: Any, action: Any, next_state: Any) -> Any:
+        return 1.0 * next_state.place - state.place
+
+    task, ppo = Endless("corridor", length=18), PPO(envs=8, unroll=16, minibatches=2, hidden=(8,), learning_rate=0.01)
+    budget: dict[str, Any] = {"ppo": ppo, "seeds": 2, "steps": 2048, "checkpoints": 2}
+    rung = jr.Rung(512, keep=0.5, untrained=0.5)
+    whole = jr.train(task, [left, right], rungs=[jr.Rung(512)], **budget)
+    halved = jr.train(task, [left, right], rungs=[rung], **budget)
+    at = int(np.flatnonzero(whole.steps == 512)[0])
+    come = whole.extra_curve("third")[..., at].mean(-1)
+    assert come[1] > come[0] + 0.1 and not whole.success.any()
+    assert halved.stopped.tolist() == [512, 0]
+    by_success = jr.train(task, [left, right], rungs=[jr.Rung(512, keep=0.5)], **budget)
+    assert by_success.stopped.tolist() == [0, 512], "the first of equals"
+
+
+def test_weights_are_chosen_by_it(settings: EvolveSettings, tmp_path: Path, checker: Any) -> None:
+    task, tuned = Endless("corridor", length=18), replace(settings, tune=4, candidates=3)
+    run_search(replace(tuned, out=tmp_path), Silent(), task=task, checker=checker)
+    results = [r for event in substance(tmp_path / "run") if isinstance(event, Trained) for r in event.results]
+    said = [n.message for r in results if r.feedback is not None for n in r.feedback.notices if n.kind == "tuned"]
+    assert said and all("none better" in message or "progress" in message for message in said)
+
+
+def test_a_rung_by_progress_needs_a_metric_that_says_some() -> None:
+    task = Probe("corridor")
+    with pytest.raises(InvalidSetting, match="corridor does not say what comes before success") as error:
+        jr.train(task, [Program.default(task)], rungs=[jr.Rung(256, keep=0.5, untrained=0.0)], steps=1024)
+    assert error.value.settings == ("rung.untrained",)
 
 
 def test_without_it_success_alone_counts(settings: EvolveSettings, tmp_path: Path, checker: Any) -> None:

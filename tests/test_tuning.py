@@ -11,6 +11,7 @@ import pytest
 from jaxreward.objectives.training.tuning import MOST_AT_ONCE, Tuned, generations, tune
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Notice, Result, Score
+from jaxreward.training.rungs import Standing
 
 PLAIN = """\
 def compute_reward(state, action, next_state):
@@ -41,17 +42,21 @@ def candidates(programs) -> list[Candidate]:
 
 
 class Trainings:
-    """Says that a setting is worth what `value` makes of its constants, and remembers what it was asked for."""
+    """Says that a setting is worth what `value` makes of its constants, and remembers what it was asked for. With
+    `come` no success is told from that of random actions, and episodes come as far as it makes of the constants."""
 
-    def __init__(self, value, task, settings: int, measure: Measure = SUCCESS) -> None:
+    def __init__(self, value, task, settings: int, measure: Measure = SUCCESS, come=None) -> None:
         self.task, self.settings = task, SimpleNamespace(tune=settings, seed=7, tuning_steps=100)
-        self.value, self.measure = value, measure
+        self.value, self.measure, self.come = value, measure, come
+        self.says_nothing = None if come is None else 0.5
         self.asked: list[tuple[int, list[Program]]] = []
 
     def train(self, programs, name, **_) -> Any:
         self.asked.append((int(name.removeprefix("tune-")), list(programs)))
-        values = np.array([[self.value(p.constants)] * 2 for p in programs])
-        return SimpleNamespace(success=values, measure=self.measure, env_steps=100 * len(programs))
+        values = np.array([self.value(p.constants) for p in programs])
+        come = np.array([self.come(p.constants) if self.come else 0.0 for p in programs])
+        standing = Standing(self.measure, np.array([100]), values[:, None], 0 * values, 0, 0 * values, come)
+        return SimpleNamespace(standing=standing.only, env_steps=100 * len(programs))
 
 
 def near(target):
@@ -143,6 +148,14 @@ def test_less_is_better_where_the_measure_says_so(programs, checker, easy):
     distance = Measure(name="distance", unit="m", rate=False, higher_is_better=False, worst=9.0)
     tuned, _ = run(programs[:1], checker, easy, 32, lambda c: -near(0.05)(c), measure=distance)
     assert near(0.05)(tuned.programs[0].constants) > near(0.05)(programs[0].constants)
+
+
+def test_progress_decides_where_success_says_nothing(programs, checker, easy):
+    """However it differs by chance."""
+    tuned, _ = run(programs[:1], checker, easy, 32, lambda c: 0.01 * near(0.5)(c), come=near(0.05))
+    own = programs[0]
+    assert near(0.05)(tuned.programs[0].constants) > 0.8 > near(0.05)(own.constants)
+    assert f"progress {near(0.05)(own.constants):.3g} as proposed" in remark(tuned, 0).message
 
 
 def test_the_same_seed_tries_the_same(programs, checker, easy):

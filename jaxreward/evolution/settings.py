@@ -139,10 +139,11 @@ class EvolveSettings(SearchOptions):
         """What the short rung asks for."""
         return 0.05 if self.filter_threshold is None else self.filter_threshold
 
-    def rungs(self, incumbent: float | None = None) -> list[Rung]:
-        """The cuts of every training of the search; `incumbent` is the merit that `prune` has to beat."""
+    def rungs(self, incumbent: float | None = None, untrained: float | None = None) -> list[Rung]:
+        """The cuts of every training of the search; `incumbent` is the merit that `prune` has to beat, `untrained` the
+        success above which it tells the better half."""
         rungs = [Rung(self.filter_steps, self.threshold)] if self.filter_steps and not self.restart else []
-        rungs += [Rung(self.steps >> k, keep=0.5) for k in range(self.halving, 0, -1)]
+        rungs += [Rung(self.steps >> k, keep=0.5, untrained=untrained) for k in range(self.halving, 0, -1)]
         if self.prune:
             rungs += [Rung(self.steps * k // 8, prune=True, incumbent=incumbent) for k in (4, 6, 7)]
         return rungs

@@ -233,7 +233,8 @@ class TrainResult:
 
     def standing(self, rows: Sequence[int]) -> Standing:
         """Where candidates that were trained to the end stand."""
-        return Standing.of(self.measure, [self.histories[k] for k in rows], self.steps, 0)
+        progress = [self.extra_metrics.index(name) for name in self.progress]
+        return Standing.of(self.measure, [self.histories[k] for k in rows], self.steps, 0, progress)
 
     def best_seed(self, candidate: int) -> int:
         """The position of the seed with the best value."""

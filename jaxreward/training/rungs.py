@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jaxreward.errors import InvalidSetting
-from jaxreward.records import Measure
+from jaxreward.records import Measure, Score
+from jaxreward.records.measure import wilson
 from jaxreward.training.history import History
 
 SURE = 1.96
@@ -31,6 +32,10 @@ class Rung:
             did in as many steps as are left.
         incumbent: with `prune`, what has to be beaten as well, e.g. the lower end of an earlier winner's interval; a
             merit, of which more is better: the negative of a value that should be small.
+        untrained: with `keep`, a success rate that says nothing, such as the upper end of that of random actions. Of
+            candidates whose 95 % interval does not lie above it those are the best whose episodes came the farthest, by
+            the mean over the metric's `progress` and success; they come after all others. The task's metric must say
+            progress.
     """
 
     steps: int
@@ -38,10 +43,11 @@ class Rung:
     keep: float = 1.0
     prune: bool = False
     incumbent: float | None = None
+    untrained: float | None = None
 
     def check(self) -> None:
         """Raise an InvalidSetting for the first invalid field; `make_schedule` checks `steps` against the budget."""
-        for name in ("threshold", "incumbent"):
+        for name in ("threshold", "incumbent", "untrained"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise InvalidSetting(f"the {name} of a rung is a finite number, not {value}", f"rung.{name}")
@@ -50,36 +56,63 @@ class Rung:
             raise InvalidSetting(message, "rung.keep")
         if self.incumbent is not None and not self.prune:
             raise InvalidSetting("the incumbent of a rung is for prune=True", "rung.incumbent", "rung.prune")
+        if self.untrained is not None and self.keep == 1:
+            raise InvalidSetting("the untrained rate of a rung is for keep below 1", "rung.untrained", "rung.keep")
 
 
 @dataclass(frozen=True)
 class Standing:
     """Candidates at a rung: `curves` (C, P) of their values at `steps` (P,), the last of which is now, and the standard
-    errors (C,) of the last values; `left` steps of a seed are to come."""
+    errors (C,) of the last values; `left` steps of a seed are to come. `lowest` (C,) are the lower ends of the 95 %
+    intervals of the last values, if these are rates, and `come` (C,) is how far episodes came, 0 where nothing says."""
 
     measure: Measure
     steps: np.ndarray
     curves: np.ndarray
     errors: np.ndarray
     left: int
+    lowest: np.ndarray
+    come: np.ndarray
 
     @classmethod
-    def of(cls, measure: Measure, histories: Sequence[History], steps: np.ndarray, left: int) -> Standing:
+    def of(
+        cls, measure: Measure, histories: Sequence[History], steps: np.ndarray, left: int, progress: Sequence[int] = ()
+    ) -> Standing:
         """By the histories of single candidates. The errors are those between seeds or those of a seed's episodes,
-        whichever are larger: two seeds may agree by chance."""
+        whichever are larger: two seeds may agree by chance. `progress` are the positions of the extra metrics that say
+        how far episodes came."""
         seeds = np.stack([h.success[: len(steps), 0] for h in histories]).astype(float)  # (C, P, S)
         n = seeds.shape[-1]
         spread = seeds[:, -1].std(-1, ddof=1) if n > 1 else 0.0
         episodes = np.stack([h.success_se[len(steps) - 1, 0] for h in histories]).astype(float)
         errors = np.maximum(spread, np.sqrt((episodes**2).mean(-1))) / np.sqrt(n)
-        return cls(measure, steps, seeds.mean(-1), errors, left)
+        values, last = seeds.mean(-1), len(steps) - 1
+        counts = [int(h.episodes[last, 0].sum()) for h in histories]
+        scores = [
+            Score(mean=float(v), se=float(se), n=n, episodes=e, measure=measure)
+            for v, se, e in zip(values[:, -1], errors, counts, strict=True)
+        ]
+        lowest = np.array([wilson(score)[0] if measure.rate else score.mean for score in scores])
+        stages = np.stack([np.nan_to_num(h.extra[last, 0][:, list(progress)]).sum(-1).mean() for h in histories])
+        come = (stages + values[:, -1]) / (len(progress) + 1) if progress else np.zeros(len(histories))
+        return cls(measure, steps, values, errors, left, lowest, come)
 
     @property
     def values(self) -> np.ndarray:
         return self.curves[:, -1]
 
     def only(self, rows: Sequence[int]) -> Standing:
-        return replace(self, curves=self.curves[list(rows)], errors=self.errors[list(rows)])
+        own = {name: getattr(self, name)[list(rows)] for name in ("curves", "errors", "lowest", "come")}
+        return replace(self, **own)
+
+    def merits(self, untrained: float | None = None) -> list[tuple[float, ...]]:
+        """Sort keys of the rows, larger is better: the value in the direction of its measure. With `untrained` see
+        `Rung.untrained`."""
+        values = (self.measure.oriented(1.0) * self.values).tolist()
+        if untrained is None:
+            return [(value,) for value in values]
+        rows = zip(values, (self.lowest > untrained).tolist(), self.come.tolist(), strict=True)
+        return [(value,) if tells else (untrained, come, value) for value, tells, come in rows]
 
 
 def verdicts(rungs: Sequence[Rung], standing: Standing) -> list[str]:
@@ -102,8 +135,8 @@ def _verdicts(rung: Rung, at: Standing) -> list[str]:
                 reasons[k] = f"is short of the threshold of {rung.threshold:g}"
     if rung.keep < 1:
         n = math.ceil(rung.keep * len(reasons) - 1e-9)
-        order = np.argsort(-measure.oriented(1.0) * at.values, kind="stable")
-        for k in order[n:]:
+        merits = at.merits(rung.untrained)
+        for k in sorted(range(len(merits)), key=merits.__getitem__, reverse=True)[n:]:
             reasons[k] = reasons[k] or f"is not among the best {n} of {len(reasons)}"
     if rung.prune:
         sign = measure.oriented(1.0)

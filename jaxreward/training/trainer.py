@@ -152,6 +152,9 @@ def train(
     if rates and not 0.0 <= min(rates) <= max(rates) <= 1.0:
         message = f"the threshold of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}"
         raise InvalidSetting(message, "rung.threshold")
+    if any(r.untrained is not None for r in rungs) and not (measure_of(task).rate and progress_names(task)):
+        message = f"{task.name} does not say what comes before success: leave the rung's untrained rate out"
+        raise InvalidSetting(message, "rung.untrained")
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
     candidates = programs_of(programs, task, trusted)
     learned_from = ImitationRows.of(imitation, task, candidates, ppo) if imitation is not None else None
@@ -220,7 +223,8 @@ class _Training:
             known: list[History] = [histories[i] for i in alive]  # type: ignore[misc]
             points = np.asarray([at for at in self.schedule.checkpoints if at <= last])
             left = (self.schedule.updates - last) * self.ppo.batch
-            standing = Standing.of(self.measure, known, points * self.ppo.batch, left)
+            progress = [metric_names(self.task).index(name) for name in progress_names(self.task)]
+            standing = Standing.of(self.measure, known, points * self.ppo.batch, left, progress)
             for i, reason in zip(alive, verdicts(rungs, standing), strict=True):
                 reasons[i] = reason
                 stopped[i] = last * self.ppo.batch if reason else 0

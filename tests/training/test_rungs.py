@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import InvalidSetting
-from jaxreward.records import SUCCESS, Measure
+from jaxreward.records import SUCCESS, Measure, Score
+from jaxreward.records.measure import wilson
 from jaxreward.training import PPO, Rung
 from jaxreward.training.history import History
 from jaxreward.training.plan import make_schedule
@@ -17,11 +18,14 @@ from jaxreward.training.rungs import SURE, Standing, largest_rise, possible_winn
 DISTANCE = Measure(name="distance", unit="m", rate=False, higher_is_better=False, worst=9.0)
 
 
-def standing(*curves: Any, errors: Any = 0.0, left: int = 100, measure: Measure = SUCCESS) -> Standing:
+def standing(
+    *curves: Any, errors: Any = 0.0, left: int = 100, measure: Measure = SUCCESS, lowest: Any = 0.0, come: Any = 0.0
+) -> Standing:
     """Curves with a point every 100 steps."""
     values = np.asarray(curves, float)
     steps = 100 * np.arange(1, values.shape[1] + 1)
-    return Standing(measure, steps, values, np.broadcast_to(np.asarray(errors, float), len(values)), left)
+    errors, lowest, come = (np.broadcast_to(np.asarray(x, float), len(values)) for x in (errors, lowest, come))
+    return Standing(measure, steps, values, errors, left, lowest, come)
 
 
 def passed(rungs: list[Rung], at: Standing) -> list[int]:
@@ -42,6 +46,29 @@ def test_the_best_share_goes_on_rounded_up_the_first_of_equals(keep, expected):
     assert passed([Rung(100, keep=keep)], at) == expected
     worst_first = standing([0.9], [0.2], [0.8], [0.1], [0.8], measure=DISTANCE)
     assert passed([Rung(100, keep=keep)], worst_first) == expected
+
+
+def test_where_success_says_nothing_those_go_on_that_came_the_farthest():
+    """What is above random actions comes before all others, by success alone."""
+    values, lowest = ([0.3], [0.02], [0.0], [0.6], [0.0]), [0.2, 0.01, 0.0, 0.5, 0.0]
+    at = standing(*values, lowest=lowest, come=[0.1, 0.3, 0.5, 0.2, 0.5])
+    assert passed([Rung(100, keep=0.6)], at) == [0, 1, 3]
+    assert passed([Rung(100, keep=0.6, untrained=0.05)], at) == [0, 2, 3]
+    assert passed([Rung(100, keep=0.8, untrained=0.05)], at) == [0, 2, 3, 4]
+    assert passed([Rung(100, keep=0.2, untrained=0.4)], at) == [3]
+    assert passed([Rung(100, keep=0.2, untrained=0.9)], at) == [2], "the first of equals"
+    assert passed([Rung(100, 0.1), Rung(100, keep=0.5, untrained=0.9)], at) == [3], "of those that passed"
+
+
+def test_how_far_episodes_came_is_the_mean_over_stages_success_and_seeds():
+    history = History.empty(2, 1, 2, 3, 1, extra=3)
+    history.success[:, 0] = [[0.0, 0.0], [0.1, 0.3]]
+    history.success_se[:, 0], history.episodes[:, 0] = 0.1, 50
+    history.extra[:, 0] = [np.zeros((2, 3)), [[9.0, 0.8, 0.4], [9.0, 0.6, 0.0]]]
+    at = Standing.of(SUCCESS, [history], np.array([100, 200]), 50, progress=(1, 2))
+    np.testing.assert_allclose(at.come, [(0.7 + 0.2 + 0.2) / 3], rtol=1e-6)
+    np.testing.assert_allclose(at.lowest, [wilson(Score(mean=0.2, se=0.1, n=2, episodes=100))[0]], rtol=1e-6)
+    assert Standing.of(SUCCESS, [history], np.array([100, 200]), 50).come == 0
 
 
 def test_a_share_is_of_those_that_passed_what_came_before():
@@ -90,7 +117,7 @@ def test_errors_are_between_seeds_or_between_episodes():
     """Two seeds that agree by chance are not taken for certain."""
     history = History.empty(2, 1, 2, 32, 8)
     history.success[:, 0] = [[0.1, 0.3], [0.5, 0.5]]
-    history.success_se[:, 0] = 0.2
+    history.success_se[:, 0], history.episodes[:, 0] = 0.2, 50
     at = Standing.of(SUCCESS, [history], np.array([100, 200]), 50)
     np.testing.assert_allclose(at.curves, [[0.2, 0.5]])
     np.testing.assert_allclose(at.errors, [0.2 / np.sqrt(2)], rtol=1e-6)
@@ -112,6 +139,8 @@ def test_rungs_at_the_same_step_are_merged():
         (Rung(64, float("nan")), ("rung.threshold",)), (Rung(64, keep=0.0), ("rung.keep",)),
         (Rung(64, keep=1.5), ("rung.keep",)), (Rung(64, incumbent=0.1), ("rung.incumbent", "rung.prune")),
         (Rung(64, prune=True, incumbent=float("inf")), ("rung.incumbent",)),
+        (Rung(64, untrained=0.1), ("rung.untrained", "rung.keep")),
+        (Rung(64, keep=0.5, untrained=float("nan")), ("rung.untrained",)),
         (Rung(320), ("rung.steps", "steps")), (Rung(0), ("rung.steps", "steps")),
     ],
 )  # fmt: skip

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
+from jaxreward.records import Score
+from jaxreward.records.measure import wilson
 from jaxreward.tasks import Task
 from jaxreward.training import Checkpointing, Progress, Rung, TrainResult, train
 from jaxreward.training.executor import Store
@@ -23,6 +25,7 @@ class CandidateTrainer:
         label: what its trainings are called in `progress`.
         progress: called with a label and the state of its training.
         should_stop: asked before every update.
+        untrained: the success of random actions, where the search looks at progress.
     """
 
     settings: TrainingSettings
@@ -33,8 +36,14 @@ class CandidateTrainer:
     label: str
     progress: Callable[[str, Progress], None]
     should_stop: Callable[[], bool]
+    untrained: Score | None = None
     compile_s: float = 0.0
     run_s: float = 0.0
+
+    @property
+    def says_nothing(self) -> float | None:
+        """The success up to which a program is not told from random actions, where the search looks at progress."""
+        return None if self.untrained is None else wilson(self.untrained)[1]
 
     def train(
         self,

@@ -58,8 +58,9 @@ class TrainingObjective:
         assert self._bench is not None
         bench = self._bench
         return CandidateTrainer(
-            self._settings, self._task, bench.store, bench.room(), tag, label, bench.progress, bench.should_stop
-        )
+            self._settings, self._task, bench.store, bench.room(), tag, label, bench.progress, bench.should_stop,
+            self._untrained,
+        )  # fmt: skip
 
     def prepare(self, place: int, of: int) -> Callable[[Program], None] | None:
         s = self._settings

@@ -18,6 +18,9 @@ from jaxreward.records import Candidate, Notice, Result
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task
 
+Merit = tuple[float, ...]
+"""What a setting is compared by, see `Standing.merits`."""
+
 MOST_AT_ONCE = 16
 """Settings of a generation."""
 
@@ -55,7 +58,8 @@ def tune(
     candidates: Sequence[Candidate], programs: Sequence[Program], trainer: CandidateTrainer, checker: Checker
 ) -> Tuned:
     """Try at most `trainer.settings.tune` weight settings of every program, its own first, and keep the best by the
-    task's metric: its own where none is better, or none are tried."""
+    task's metric: its own where none is better, or none are tried. Where the search looks at progress, and settings are
+    not told from random actions by success, progress decides."""
     s, task = trainer.settings, trainer.task
     pairs = list(zip(candidates, programs, strict=True))
     searches = [_Search(p, s.tune, s.seed, c.id) for c, p in pairs if s.tune and len(p.constants)]
@@ -64,9 +68,9 @@ def tune(
         asked = [search.ask(number) for search in searches]
         every = [program for group in asked for program in group]
         trained = trainer.train(every, f"tune-{number}", steps=s.tuning_steps, points=1)
-        values = iter(trained.measure.oriented(1.0) * trained.success.mean(-1))
+        merits = iter(trained.standing(range(len(every))).merits(trainer.says_nothing))
         for search, group in zip(searches, asked, strict=True):
-            search.tell([float(next(values)) for _ in group])
+            search.tell([next(merits) for _ in group])
         steps += trained.env_steps // len(searches)
     found = {search.id: search.best(checker, task) for search in searches}
     chosen = [found.get(c.id, (p, None)) for c, p in pairs]
@@ -77,6 +81,10 @@ def tune(
         notices=tuple(notice for _, notice in chosen),
         env_steps=tuple(steps if c.id in found else 0 for c in candidates),
     )
+
+
+def _said(merit: Merit) -> str:
+    return f"{merit[0]:.3g}" if len(merit) == 1 else f"progress {merit[1]:.3g}"
 
 
 class _Search:
@@ -93,7 +101,7 @@ class _Search:
         self._cma = CMA(np.zeros(dimensions), _SPREAD, bounds=bounds, seed=number, population_size=max(4, size))
         self._size = size
         self._asked: list[tuple[np.ndarray, Program]] = []
-        self._tried: list[tuple[float, Program]] = []
+        self._tried: list[tuple[Merit, Program]] = []
 
     def ask(self, number: int) -> list[Program]:
         points = [self._cma.ask() for _ in range(self._size)]
@@ -109,15 +117,16 @@ class _Search:
         values = np.clip(own * np.exp(x[: len(own)]), least, most)
         return self.program.with_constants([float(c) for c in values])
 
-    def tell(self, values: Sequence[float]) -> None:
-        """`values` are those of what was asked for last; more is better."""
-        self._tried += [(value, program) for value, (_, program) in zip(values, self._asked, strict=True)]
-        if len(self._asked) == self._cma.population_size:
-            self._cma.tell([(x, -value) for value, (x, _) in zip(values, self._asked, strict=True)])
+    def tell(self, merits: Sequence[Merit]) -> None:
+        """`merits` are those of what was asked for last; more is better."""
+        self._tried += [(merit, program) for merit, (_, program) in zip(merits, self._asked, strict=True)]
+        if len(self._asked) == self._cma.population_size:  # CMA-ES looks at the order alone
+            order = sorted(set(merits), reverse=True)
+            self._cma.tell([(x, float(order.index(m))) for m, (x, _) in zip(merits, self._asked, strict=True)])
 
     def best(self, checker: Checker, task: Task) -> tuple[Program, Notice]:
         own = self._tried[0][0]
-        better = sorted((pair for pair in self._tried if pair[0] > own), key=lambda pair: -pair[0])
+        better = sorted((pair for pair in self._tried if pair[0] > own), key=lambda pair: pair[0], reverse=True)
         value, program = own, self.program
         for value_of, setting in better:
             if again := self._rechecked(setting, checker, task):
@@ -127,7 +136,7 @@ class _Search:
         changed = ", ".join(
             f"{a:.3g} to {b:.3g}" for a, b in zip(self.program.constants, program.constants, strict=True)
         )
-        what = "none better than as proposed" if kept else f"{own:.3g} as proposed, {value:.3g} with {changed}"
+        what = "none better than as proposed" if kept else f"{_said(own)} as proposed, {_said(value)} with {changed}"
         return program, Notice(kind="tuned", message=f"{len(self._tried)} weight settings tried: {what}")
 
     def _rechecked(self, program: Program, checker: Checker, task: Task) -> Program | None:
