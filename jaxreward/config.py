@@ -45,6 +45,8 @@ class Arg:
     """The value is a positive number."""
     renamed: Mapping[str | bool, str] = dataclasses.field(default_factory=dict)
     """Values of earlier versions, and the value of today for each."""
+    formerly: str = ""
+    """What earlier versions called it."""
 
 
 def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
@@ -193,8 +195,10 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str | TableWords, pr
     words = TableWords(origin) if isinstance(origin, str) else origin
     fields, found = fields_of(kind), dict[str, Any]()
     flat = {f.name: name for name, (hint, arg) in fields.items() if arg.flat for f in dataclasses.fields(hint)}
+    today = _new_keys(kind)
     for written, value in table.items():
         key, inside = written.replace("-", "_"), f"{prefix}{written}."
+        key = today.get(key, key)
         if key not in fields and key in flat:
             key, value, inside = flat[key], {written: value}, prefix
         if key not in fields:
@@ -220,8 +224,13 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str | TableWords, pr
 
 def with_new_names(kind: type, table: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as written, those of earlier versions by what they are called today."""
-    fields = fields_of(kind)
-    return {key: _new_name(fields[key][1], value) if key in fields else value for key, value in table.items()}
+    fields, today = fields_of(kind), _new_keys(kind)
+    named = {today.get(key, key): value for key, value in table.items()}
+    return {key: _new_name(fields[key][1], value) if key in fields else value for key, value in named.items()}
+
+
+def _new_keys(kind: type) -> dict[str, str]:
+    return {arg.formerly: name for name, (_, arg) in fields_of(kind).items() if arg.formerly}
 
 
 def _new_name(arg: Arg, value: Any) -> Any:

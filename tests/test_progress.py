@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 import jaxreward as jr
+from jaxreward.comparison.cells import with_defaults
 from jaxreward.errors import InvalidSetting
 from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
+from jaxreward.evolution.started import started_settings
 from jaxreward.programs import Program
 from jaxreward.runs import Trained
+from jaxreward.runs.run import read_config
 from jaxreward.search.selection import merit
 from jaxreward.tasks.metrics import Reached, WithExtraMetrics
 from jaxreward.tasks.probe import Probe
@@ -46,7 +49,7 @@ class Endless(Long):
 def settings() -> EvolveSettings:
     return EvolveSettings(
         task="probe-corridor", strategy="limen", candidates=6, generation=3, steps=512, seeds=2, final_seeds=0,
-        baselines=(), progress=True, ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)), name="run",
+        baselines=(), stages=True, ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)), name="run",
     )  # fmt: skip
 
 
@@ -100,17 +103,29 @@ def test_a_rung_by_progress_needs_a_metric_that_says_some() -> None:
     assert error.value.settings == ("rung.untrained",)
 
 
+def test_from_python_it_is_another_thing_than_the_bars_of_progress(tmp_path: Path) -> None:
+    budget: dict[str, Any] = {"candidates": 2, "generation": 2, "steps": 512, "seeds": 1, "final_seeds": 0}
+    task = Endless("corridor", length=18)
+    run = jr.evolve(task, stages=True, progress=False, out=tmp_path, baselines=(), **budget)
+    trained = [r for e in substance(run.path) if isinstance(e, Trained) for r in e.results if r.feedback is not None]
+    assert trained and all(r.feedback.untrained is not None for r in trained if r.feedback is not None)
+
+
+def test_runs_that_call_it_progress_go_on(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('task = "xland-hard"\nprogress = true\n')
+    assert started_settings(tmp_path).stages
+    assert with_defaults(read_config(tmp_path), "limen")["stages"] is True
+
+
 def test_without_it_success_alone_counts(settings: EvolveSettings, tmp_path: Path, checker: Any) -> None:
     task = Long("corridor", length=12)
-    plain = replace(settings, out=tmp_path, progress=False, candidates=2, generation=2)
+    plain = replace(settings, out=tmp_path, stages=False, candidates=2, generation=2)
     run_search(plain, Silent(), task=task, checker=checker)
     results = [r for event in substance(tmp_path / "run") if isinstance(event, Trained) for r in event.results]
     assert all(r.feedback is None or r.feedback.untrained is None for r in results)
 
 
 def test_it_is_refused_where_a_task_says_nothing_of_it(settings: EvolveSettings, tmp_path: Path) -> None:
-    with pytest.raises(
-        InvalidSetting, match="xland-easy does not say what comes before success: .*--progress"
-    ) as error:
+    with pytest.raises(InvalidSetting, match="xland-easy does not say what comes before success: .*--stages") as error:
         Setup.of(replace(settings, task="xland-easy", out=tmp_path), jr.make_task("xland-easy"))
-    assert error.value.settings == ("progress",)
+    assert error.value.settings == ("stages",)

@@ -22,7 +22,7 @@ from jaxreward.runs.run import require_new
 MACHINE = ("memory_gb", "chunk", "collector", "compile", "population")
 TOPICS: dict[str, tuple[str, ...]] = {
     "search": ("task", "task_arg", "strategy", "option", "bandit", "ablations", "proposer", "recording", "vocabulary",
-               "blocks", "surrogate", "progress", "evolve", "observation", "judge", "generation", "seed"),
+               "blocks", "surrogate", "stages", "evolve", "observation", "judge", "generation", "seed"),
     "training": ("seeds", "steps", "filter_steps", "filter_threshold", "restart", "halving", "prune",
                  "contender_seeds", "confirm_seeds", "tune", "tune_steps", "baselines", "final_seeds", "final_steps",
                  "eval_episodes", *MACHINE),

@@ -73,9 +73,9 @@ class SearchOptions(TrainingOptions):
     surrogate: Annotated[int, Arg(least=0)] = 0
     """Genetic proposer: programs drawn for each that is proposed, the one that is best by a linear model of the scores
     so far; 0: one. From a dozen scores on."""
-    progress: bool = False
-    """Compare programs by how far episodes came where no success is above that of random actions. The task must say
-    what comes before success, as XLand's with rules or two objects do; final tables are by success alone."""
+    stages: Annotated[bool, Arg(formerly="progress")] = False
+    """Compare programs by the stages that episodes reached where no success is above that of random actions. The task
+    must say what comes before success, as XLand's with rules or two objects do; final tables are by success alone."""
     observation: Path | None = None
     """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
     generation: Annotated[int, Arg(least=1)] = 8

@@ -29,7 +29,7 @@ Judge = Literal["files", "terminal"]
 TEXTS = "texts"
 """What the settings of a search on text have in place of the name of a task; see `text_search`."""
 BASELINES = ("sparse", "dense", "best-of-n")
-_FOR_TRAINING = ("progress", "filter_steps", "restart", "halving", "prune", "contender_seeds",
+_FOR_TRAINING = ("stages", "filter_steps", "restart", "halving", "prune", "contender_seeds",
                  "confirm_seeds", "tune", "tune_steps")  # fmt: skip
 """Settings of the training of candidates, which other objectives do not have."""
 

@@ -33,11 +33,11 @@ class TrainingObjective:
 
     def __init__(self, task: Task, settings: TrainingSettings) -> None:
         """Raises:
-        InvalidSetting: a search by progress on a task that says none.
+        InvalidSetting: a search by stages on a task that says none.
         """
-        if settings.progress and not (measure_of(task).rate and progress_names(task)):
-            message = f"{task.name} does not say what comes before success: leave {mention('progress')} out"
-            raise InvalidSetting(message, "progress")
+        if settings.stages and not (measure_of(task).rate and progress_names(task)):
+            message = f"{task.name} does not say what comes before success: leave {mention('stages')} out"
+            raise InvalidSetting(message, "stages")
         self._task, self._settings = task, settings
         self._bench: Bench | None = None
         self._expecting = False
@@ -108,7 +108,7 @@ class TrainingObjective:
     @cached_property
     def _untrained(self) -> Score | None:
         """The success of random actions, where the search looks at progress and the task says some."""
-        if not self._settings.progress:
+        if not self._settings.stages:
             return None
         played = record_random(self._task, EVAL_EPISODES, seed=UNTRAINED_SEED).success
         mean = float(played.mean())
