@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -52,7 +53,10 @@ class Counting(Silent):
     """Keeps how much is compiled after every generation."""
 
     def __init__(self, made: list[Any]) -> None:
-        self.made, self.after = made, list[int]()
+        self.made, self.after, self.notes = made, list[int](), list[str]()
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def generation(self, index: int, results: Any, best: Any, spent: Any) -> None:
         self.after.append(len(self.made))
@@ -74,6 +78,16 @@ def test_later_generations_compile_nothing(tmp_path, task_of, checker, monkeypat
     monkeypatch.setattr("jaxreward.evolution.loop.covering_of", lambda *_: ())
     without = compiled(tmp_path / "without", task_of("probe-corridor"), checker)
     assert without[-1] > without[0], "as new programs bring new parts"
+
+
+def test_it_is_said_what_is_checked_and_what_the_bank_leaves_out(tmp_path, task_of, checker, monkeypatch):
+    monkeypatch.setattr("jaxreward.training.banks._EXPECTED_NODES", 60)
+    watcher, given = Counting([]), Objects(vocabulary=MANY)
+    settings = replace(SETTINGS, out=tmp_path, candidates=4, generation=2)
+    run_search(settings, watcher, task=task_of("probe-corridor"), checker=checker, given=given)
+    first, second = watcher.notes
+    assert re.match(r"checking \d+ programs that have all parts of the vocabulary", first)
+    assert re.match(r"the bank has the parts of [1-6] of them", second)
 
 
 def test_covering_programs_have_all_fragments_and_all_that_is_built_of_them(task_of, checker):

@@ -128,7 +128,7 @@ class Evolution:
         self.bench = Bench(
             run.path, self.store, checker, lambda: expansions_of(self.progress),
             lambda: tuple(self.progress.results.values()), lambda: room_of(self.progress),
-            lambda: covering_of(self.proposer, settings), self._watch, lambda: stop.requested,
+            lambda: covering_of(self.proposer, settings), self._watch, lambda: stop.requested, watcher.note,
         )  # fmt: skip
         self.objective.open(self.bench)
 

@@ -27,6 +27,7 @@ class Bench:
         covering: sources of programs that together have all that a proposer builds programs from, where that is known.
         progress: called with a label and the state of a training.
         should_stop: asked before every update; a training then raises `training.Interrupted`.
+        note: called with a sentence for the user.
     """
 
     folder: Path
@@ -38,6 +39,7 @@ class Bench:
     covering: Callable[[], Sequence[str]]
     progress: Callable[[str, Progress], None]
     should_stop: Callable[[], bool]
+    note: Callable[[str], None] = lambda _: None
 
     def shared_functions(self, request: Request) -> tuple[str, ...]:
         """Functions that good programs of the run share, but for those that the request's first parent has."""

@@ -54,9 +54,10 @@ class Banks:
     def __init__(self) -> None:
         self._kept, self._lock = dict[Any, _Kept](), threading.Lock()
 
-    def expect(self, programs: Sequence[Program]) -> None:
+    def expect(self, programs: Sequence[Program]) -> int:
         """Have the parts of these programs, the first ones if they are too many, in every bank of their task until
         `clear`: a search that builds its programs of them compiles once. They take the place of those expected before.
+        Returns how many programs they are of.
         """
         nodes, fits = set[Any](), list[Program]()
         for program in programs:
@@ -65,11 +66,12 @@ class Banks:
                 break
             fits.append(program)
         if not fits:
-            return
+            return 0
         with self._lock:
             kept = self._kept.setdefault(_task_of(fits[0]), _Kept())
             if [p.digest for p in kept.expected] != [p.digest for p in fits]:
                 kept.expected, kept.bank = tuple(fits), None
+        return len(fits)
 
     def of(self, programs: Sequence[Program], rows: int) -> Bank | None:
         """A bank with the parts of `programs`, of which each would be applied to `rows` rows, but for those that are

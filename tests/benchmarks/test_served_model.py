@@ -56,7 +56,18 @@ def test_the_same_prompt_has_another_answer_the_second_time_and_the_same_in_anot
 @pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
 def test_searches_are_written_down_and_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     out = tmp_path / "served.json"
-    words = ["--task", "probe-corridor", "--candidates", "3", "--generation", "3", "--steps", "1024", "--final-seeds", "1"]
+    words = [
+        "--task",
+        "probe-corridor",
+        "--candidates",
+        "3",
+        "--generation",
+        "3",
+        "--steps",
+        "1024",
+        "--final-seeds",
+        "1",
+    ]
     assert main([*words, "--ways", "plain", "--searches", "1", "--out", str(out)]) == 0
     assert main([*words, "--ways", "plain", "confirm", "--searches", "1", "--out", str(out)]) == 0
     rows = json.loads(out.read_text())["rows"]

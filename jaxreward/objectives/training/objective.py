@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from jaxreward.demonstrations import record_random
 from jaxreward.errors import InvalidSetting
+from jaxreward.formatting import counted
 from jaxreward.objectives.objective import Bench, Expansion, Scored
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.objectives.training.generation import confirm, train_generation
@@ -102,8 +103,13 @@ class TrainingObjective:
         if self._expecting or execution.form(execution.platform) != "bank":
             return
         self._expecting = True
-        checked = bench.checker.check_many(bench.covering(), self._task)
-        BANKS.expect([program for _, program in checked if program is not None])
+        if not (sources := bench.covering()):
+            return
+        programs = counted(len(sources), "program")
+        bench.note(f"checking {programs} that have all parts of the vocabulary, for later generations")
+        sound = [program for _, program in bench.checker.check_many(sources, self._task) if program is not None]
+        if (known := BANKS.expect(sound)) < len(sources):
+            bench.note(f"the bank has the parts of {known} of them: later programs with other parts are compiled anew")
 
     @cached_property
     def _untrained(self) -> Score | None:
