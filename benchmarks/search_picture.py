@@ -1,9 +1,9 @@
 """A search as a picture: the score of every candidate, and the reward of the first one and of the best as code.
 
     make evolve
-    python benchmarks/search_picture.py runs/xland-easy-limen-0 docs/pictures/search.png
+    python benchmarks/search_picture.py runs/xland-easy-limen-0 search.png
 
-draws the run in a folder; `docs/pictures/search.png` is the picture of README.md.
+draws the run in a folder; README.md says which run is in `docs/pictures/search.png`.
 """
 
 from __future__ import annotations

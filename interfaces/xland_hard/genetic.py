@@ -1,27 +1,27 @@
 # An interface found by jaxreward
 # task: xland-hard
-# score: 0.9508 +- 0.0032 (10 seeds, 2560 episodes)
-# lineage: g0003-01 (crossover) <- g0002-11 (improve) <- g0002-04 (crossover) <- g0000-11 (scratch) <- g0001-11 (improve) <- g0001-09 (improve) <- g0000-12 (scratch)
-# digest: 28be2cf6d966d3be459aa90a7245da76907b8bd6eaf98a331ff090551027c3f8
+# score: 0.9543 +- 0.0032 (10 seeds, 2560 episodes)
+# lineage: g0002-13 (improve) <- g0000-13 (scratch)
+# digest: 0aeb9476c8c04cadf926e79e4b35532df924c5b1a37fee4c037420f97457c2f7
 # versions: jaxreward 0.1.0, jax 0.10.2, numpy 2.4.6, python 3.11.7
-# command: jaxreward compare --tasks xland-hard --strategies limen --search-seeds 5 --candidates 64 --generation 16 --seeds 1 --steps 150_000 --final-seeds 10 --evolve both
+# command: jaxreward compare --tasks xland-hard --strategies limen --search-seeds 10 --candidates 64 --generation 16 --seeds 1 --steps 150_000 --final-seeds 10 --evolve both
 
 import jax
 import jax.numpy as jnp
 
-GREEN_BALL = (3, 2)
-WIDTH = 13
+SPAN = 12.0
 FLOOR = 1
 GOAL = 6
 DOOR_OPEN = 10
+WIDTH = 13
 DOOR_LOCKED = 8
 DOOR_CLOSED = 9
 HEIGHT = 13
 FLOOD = 32
 YELLOW_HEX = (11, 5)
-SPAN = 12.0
+HORIZON = 400.0
 BLUE_PYRAMID = (5, 3)
-GREY_STAR = (12, 6)
+GREEN_BALL = (3, 2)
 GAMMA = 0.99
 PUT_DOWN = 4
 
@@ -31,21 +31,33 @@ def flag(condition):
     return jnp.reshape(condition, (1,)).astype(jnp.float32)
 
 
-def same(tiles, thing):
-    """Where tiles, (..., 2), are `thing`, a (tile, colour)."""
-    return (tiles[..., 0] == thing[0]) & (tiles[..., 1] == thing[1])
-
-
-def is_held(state, thing):
-    return same(state.agent.pocket, thing)
-
-
 def is_walkable(kinds):
     return (kinds == FLOOR) | (kinds == GOAL) | (kinds == DOOR_OPEN)
 
 
+def heading(state):
+    """The step, in rows and columns, that the agent would take forward."""
+    up, right, down, left = [state.agent.direction == k for k in range(4)]
+    return jnp.stack([down * 1 - up * 1, right * 1 - left * 1])
+
+
+def front_cell(state):
+    return state.agent.position + heading(state)
+
+
+def tile_in_front(state):
+    """Tile and colour of the cell in front of the agent."""
+    cell = front_cell(state)
+    return state.grid[cell[0], cell[1]]
+
+
 def is_door(kinds):
     return (kinds == DOOR_LOCKED) | (kinds == DOOR_CLOSED) | (kinds == DOOR_OPEN)
+
+
+def same(tiles, thing):
+    """Where tiles, (..., 2), are `thing`, a (tile, colour)."""
+    return (tiles[..., 0] == thing[0]) & (tiles[..., 1] == thing[1])
 
 
 def where_is(grid, thing):
@@ -91,12 +103,6 @@ def way_to(state, thing, cells):
     return (steps[:-1] < steps[-1]).astype(jnp.float32)
 
 
-def heading(state):
-    """The step, in rows and columns, that the agent would take forward."""
-    up, right, down, left = [state.agent.direction == k for k in range(4)]
-    return jnp.stack([down * 1 - up * 1, right * 1 - left * 1])
-
-
 def around_turned(state):
     """The cells ahead of the agent, to its right, behind it and to its left, (4, 2)."""
     ahead = heading(state)
@@ -120,14 +126,22 @@ def free_beside(state, cell, thing):
     return (state.grid[cell[0], cell[1], 0] == FLOOR) & is_beside(state, cell, thing)
 
 
-def front_cell(state):
-    return state.agent.position + heading(state)
+def is_held(state, thing):
+    return same(state.agent.pocket, thing)
 
 
-def ahead_and_right(state, offset):
-    """An offset in rows and columns, as cells ahead of the agent and to its right."""
-    rows, columns = heading(state)
-    return jnp.stack([offset[0] * rows + offset[1] * columns, offset[1] * -rows + offset[0] * columns])
+def walk_to(state, thing):
+    """Steps on foot from the agent to `thing`; 0 if it is held or absent."""
+    return walks(state, thing, state.agent.position[None, :])[0]
+
+
+def carrying_near_on_foot(state, thing, other):
+    """The same by steps on foot."""
+    return is_held(state, thing) * (1.0 - walk_to(state, other) / FLOOD)
+
+
+def is_on_grid(state, thing):
+    return where_is(state.grid, thing) < HEIGHT * WIDTH
 
 
 def offset_to(state, thing):
@@ -135,15 +149,20 @@ def offset_to(state, thing):
     return place_of(state, thing) - state.agent.position
 
 
-def tile_in_front(state):
-    """Tile and colour of the cell in front of the agent."""
-    cell = front_cell(state)
-    return state.grid[cell[0], cell[1]]
-
-
 def distance_to(state, thing):
     """Cells from the agent to `thing`, without regard to walls; 0 if it is held or absent."""
     return jnp.sum(jnp.abs(offset_to(state, thing)))
+
+
+def gain_on(state, next_state, thing):
+    """By how many cells the agent came closer to `thing`, 0 unless it lies on the grid throughout."""
+    lies = is_on_grid(state, thing) & is_on_grid(next_state, thing)
+    return jnp.where(lies, distance_to(state, thing) - distance_to(next_state, thing), 0).astype(jnp.float32)
+
+
+def agent_position(state):
+    """Row and column of the agent, from 0 to 1."""
+    return state.agent.position / SPAN
 
 
 def agent_facing(state):
@@ -156,9 +175,9 @@ def hands_full(state):
     return flag(state.agent.pocket[0] != 0)
 
 
-def green_ball_held(state):
-    """Whether the agent holds the green ball."""
-    return flag(is_held(state, GREEN_BALL))
+def front_open(state):
+    """Whether the agent can step forward."""
+    return flag(is_walkable(tile_in_front(state)[0]))
 
 
 def yellow_hex_way_turned(state):
@@ -171,14 +190,9 @@ def yellow_hex_front_free_beside(state):
     return flag(free_beside(state, front_cell(state), YELLOW_HEX))
 
 
-def green_ball_ahead_right(state):
-    """Cells to the green ball, ahead and to the right."""
-    return ahead_and_right(state, offset_to(state, GREEN_BALL)) / SPAN
-
-
-def blue_pyramid_held(state):
-    """Whether the agent holds the blue pyramid."""
-    return flag(is_held(state, BLUE_PYRAMID))
+def time_passed(state):
+    """The part of the episode that is over."""
+    return jnp.reshape(state.step_num / HORIZON, (1,))
 
 
 def blue_pyramid_way_turned(state):
@@ -186,24 +200,19 @@ def blue_pyramid_way_turned(state):
     return way_to(state, BLUE_PYRAMID, around_turned(state))
 
 
-def front_kind(state):
-    """One-hot of the kind of tile in front of the agent."""
-    return jax.nn.one_hot(tile_in_front(state)[0], 13)
+def green_ball_held(state):
+    """Whether the agent holds the green ball."""
+    return flag(is_held(state, GREEN_BALL))
 
 
-def grey_star_offset_near(state):
-    """Rows and columns to the grey star, to scale within three cells."""
-    return jnp.clip(offset_to(state, GREY_STAR) / 3.0, -1.0, 1.0)
+def walk_green_ball_to_yellow_hex_potential(state, action, next_state):
+    """The same by steps on foot."""
+    return GAMMA * carrying_near_on_foot(next_state, GREEN_BALL, YELLOW_HEX) - carrying_near_on_foot(state, GREEN_BALL, YELLOW_HEX)
 
 
-def near_blue_pyramid_potential(state, action, next_state):
-    """Potential: minus the cells to the blue pyramid, 0 if held or gone."""
-    return distance_to(state, BLUE_PYRAMID) - GAMMA * distance_to(next_state, BLUE_PYRAMID)
-
-
-def holding_green_ball_potential(state, action, next_state):
-    """Potential 1 while the green ball is held: pays for taking, charges for dropping."""
-    return GAMMA * is_held(next_state, GREEN_BALL) - is_held(state, GREEN_BALL)
+def closer_to_yellow_hex_carrying(state, action, next_state):
+    """Cells gained on the yellow hex while something is held."""
+    return jnp.where(state.agent.pocket[0] != 0, gain_on(state, next_state, YELLOW_HEX), 0.0)
 
 
 def goal_reached(state, action, next_state):
@@ -216,27 +225,38 @@ def goal_reached(state, action, next_state):
     return jnp.where(reached, 1.0, 0.0)
 
 
+def walk_to_blue_pyramid_potential(state, action, next_state):
+    """Potential: minus the steps to the blue pyramid on foot, 0 if held or gone."""
+    return walk_to(state, BLUE_PYRAMID) - GAMMA * walk_to(next_state, BLUE_PYRAMID)
+
+
+def holding_green_ball_potential(state, action, next_state):
+    """Potential 1 while the green ball is held: pays for taking, charges for dropping."""
+    return GAMMA * is_held(next_state, GREEN_BALL) - is_held(state, GREEN_BALL)
+
+
 def get_observation(state):
     return jnp.concatenate(
         [
+            agent_position(state),
             agent_facing(state),
             hands_full(state),
-            green_ball_held(state),
+            front_open(state),
             yellow_hex_way_turned(state),
             yellow_hex_front_free_beside(state),
-            green_ball_ahead_right(state),
-            blue_pyramid_held(state),
+            time_passed(state),
             blue_pyramid_way_turned(state),
-            front_kind(state),
-            grey_star_offset_near(state),
+            green_ball_held(state),
         ]
     )
 
 
 def compute_reward(state, action, next_state):
     terms = {
-        "near_blue_pyramid_potential": 0.1 * near_blue_pyramid_potential(state, action, next_state),
-        "holding_green_ball_potential": 0.75 * holding_green_ball_potential(state, action, next_state),
+        "walk_green_ball_to_yellow_hex_potential": 1.0 * walk_green_ball_to_yellow_hex_potential(state, action, next_state),
+        "closer_to_yellow_hex_carrying": 0.1 * closer_to_yellow_hex_carrying(state, action, next_state),
         "goal_reached": 5.0 * goal_reached(state, action, next_state),
+        "walk_to_blue_pyramid_potential": 0.1 * walk_to_blue_pyramid_potential(state, action, next_state),
+        "holding_green_ball_potential": 1.0 * holding_green_ball_potential(state, action, next_state),
     }
     return sum(terms.values()), terms
