@@ -4,9 +4,10 @@
 
 The model is served over HTTP on loopback. Some of its answers are no programs, some are programs from scratch, of parts
 that the task's vocabulary has, and the others are edits of a program that the prompt shows, as by the genetic proposer
-without blocks: it does not know what leads to the goal. Each way of searching has the same budget of environment steps
-and the same answers to the same prompts; what it found is trained again on fresh seeds. The same command goes on with
-the searches that its file lacks.
+without blocks: it does not know what leads to the goal. Each way of searching has the same number of candidates, and
+the same answers to the same prompts; `confirm` trains some of them again, and `env_steps` of a row counts everything
+but the training on fresh seeds of what was found. One call follows another, so that a search with the same seed is the
+same. The same command goes on with the searches that its file lacks.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "plain": {},
     "stages": {"stages": True},
     "ablations": {"ablations": 2},
-    "restarts": {"option": {"descriptors": "behaviour", "patience": 2, "restarts": 0.2}},
+    "behaviour": {"option": {"descriptors": "behaviour"}},
+    "restarts": {"option": {"patience": 2, "restarts": 0.2}},
     "confirm": {"confirm_seeds": 3},
     "all": {
         "stages": True, "ablations": 2, "confirm_seeds": 3,
@@ -119,16 +121,14 @@ def search_row(way: str, seed: int, s: ServedModelSettings) -> dict[str, Any]:
     import jaxreward as jr
     from jaxreward.tasks import card, make_task
 
-    if way not in WAYS:
-        raise UserError(f"there is no way of searching '{way}': there are {', '.join(WAYS)}")
     os.environ.setdefault("OPENAI_API_KEY", "sk-served-on-loopback")
     model = Model(card(make_task(s.task)), s, seed)
     with ChatServer(model) as server, tempfile.TemporaryDirectory() as folder:
         run = jr.evolve(
             s.task, strategy=s.strategy, proposer="llm", model=("openai/served",), api_base=server.url,
             price=("openai/served=0,0",), evolve="both", candidates=s.candidates, generation=s.generation, seeds=1,
-            steps=s.steps, seed=seed, baselines=(), final_seeds=s.final_seeds, out=Path(folder), progress=False,
-            unsafe_no_sandbox=s.unsafe_no_sandbox, **WAYS[way],
+            steps=s.steps, seed=seed, concurrency=1, baselines=(), final_seeds=s.final_seeds, out=Path(folder),
+            progress=False, unsafe_no_sandbox=s.unsafe_no_sandbox, **WAYS[way],
         )  # fmt: skip
         calls = server.calls
     best, spent = run.best, run.view.progress.spent
@@ -148,8 +148,14 @@ def search_row(way: str, seed: int, s: ServedModelSettings) -> dict[str, Any]:
 def run(s: ServedModelSettings) -> dict[str, Any]:
     """All searches; the file is written after each."""
     from benchmarks.machine import machine
+    from jaxreward.tasks import make_task, measure_of
 
     check_bounds(s)
+    for way in s.ways:
+        if way not in WAYS:
+            raise UserError(f"there is no way of searching '{way}': there are {', '.join(WAYS)}")
+    if min(s.broken, s.scratch) < 0 or s.broken + s.scratch > 1:
+        raise UserError(f"broken and scratch are shares of all answers, not {s.broken} and {s.scratch}")
     how = {name: getattr(s, name) for name in ("task", "strategy", "candidates", "generation", "steps", "final_seeds",
                                                "broken", "scratch")}  # fmt: skip
     report: dict[str, Any] = {"benchmark": "served_model", **machine(), **how, "rows": []}
@@ -159,14 +165,17 @@ def run(s: ServedModelSettings) -> dict[str, Any]:
             raise UserError(f"{s.out} has results of other settings: give another --out")
     known = {(row["way"], row["seed"]) for row in report["rows"]}
     for seed in range(s.searches):
-        for way in s.ways:
+        for way in dict.fromkeys(s.ways):
             if (way, seed) not in known:
                 report["rows"].append(row := search_row(way, seed, s))
                 save(report, s.out)
                 print(f"search {seed}, {way}: {row['fresh']} on fresh seeds", flush=True)
-    for way in s.ways:
-        found = [row["fresh"] or 0.0 for row in report["rows"] if row["way"] == way]
-        print(f"{way}: {np.mean(found):.3f} on fresh seeds, mean of {len(found)} searches")
+    worst = measure_of(make_task(s.task)).worst
+    for way in dict.fromkeys(s.ways):
+        rows = [row for row in report["rows"] if row["way"] == way]
+        fresh = np.mean([worst if row["fresh"] is None else row["fresh"] for row in rows])
+        steps = np.mean([row["env_steps"] for row in rows]) / 1e6
+        print(f"{way}: {fresh:.3f} on fresh seeds, mean of {len(rows)} searches of {steps:.2f} million steps")
     return report
 
 

@@ -199,6 +199,10 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str | TableWords, pr
     for written, value in table.items():
         key, inside = written.replace("-", "_"), f"{prefix}{written}."
         key = today.get(key, key)
+        if key in found and key in today.values():
+            former = next(old for old, new in today.items() if new == key)
+            message = f"'{former}' and '{key}' are names of one setting, the first of an earlier version"
+            raise InvalidSetting(f"{words.origin}: {message}; keep '{key}'", f"{prefix}{written}")
         if key not in fields and key in flat:
             key, value, inside = flat[key], {written: value}, prefix
         if key not in fields:

@@ -10,19 +10,24 @@ import numpy as np
 import pytest
 
 import jaxreward as jr
+from jaxreward.cli import main
 from jaxreward.comparison.cells import with_defaults
 from jaxreward.errors import InvalidSetting
 from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.evolution.started import started_settings
+from jaxreward.objectives.training import candidate_trainer
 from jaxreward.programs import Program
+from jaxreward.records import Score
+from jaxreward.records.measure import wilson
 from jaxreward.runs import Trained
 from jaxreward.runs.run import read_config
 from jaxreward.search.selection import merit
 from jaxreward.tasks.metrics import Reached, WithExtraMetrics
 from jaxreward.tasks.probe import Probe
 from jaxreward.training import PPO
+from jaxreward.training.plan import EVAL_EPISODES
 from tests.silent import Silent
 from tests.substance import substance
 
@@ -88,12 +93,29 @@ def test_a_rung_keeps_those_that_came_the_farthest() -> None:
     assert by_success.stopped.tolist() == [0, 512], "the first of equals"
 
 
-def test_weights_are_chosen_by_it(settings: EvolveSettings, tmp_path: Path, checker: Any) -> None:
-    task, tuned = Endless("corridor", length=18), replace(settings, tune=4, candidates=3)
-    run_search(replace(tuned, out=tmp_path), Silent(), task=task, checker=checker)
-    results = [r for event in substance(tmp_path / "run") if isinstance(event, Trained) for r in event.results]
-    said = [n.message for r in results if r.feedback is not None for n in r.feedback.notices if n.kind == "tuned"]
-    assert said and all("none better" in message or "progress" in message for message in said)
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[jr.Rung]]]:
+    """How many programs each training of a search has, and its rungs."""
+    found = list[tuple[int, list[jr.Rung]]]()
+
+    def noted(task: Any, programs: Any, *args: Any, **named: Any) -> Any:
+        found.append((len(programs), list(named["rungs"])))
+        return jr.train(task, programs, *args, **named)
+
+    monkeypatch.setattr(candidate_trainer, "train", noted)
+    return found
+
+
+def test_halves_of_a_search_are_chosen_by_it(
+    settings: EvolveSettings, tmp_path: Path, checker: Any, asked: list[Any]
+) -> None:
+    for stages in (True, False):
+        halved = replace(settings, halving=1, stages=stages, candidates=3, out=tmp_path / str(stages))
+        run_search(halved, Silent(), task=Endless("corridor", length=18), checker=checker)
+    (_, (by_stages,)), *_, (_, (by_success,)) = asked
+    nothing = wilson(Score(mean=0.0, se=0.0, n=1, episodes=EVAL_EPISODES))[1]
+    assert by_stages.untrained == pytest.approx(nothing) and by_success.untrained is None
+    assert by_stages.keep == by_success.keep == 0.5
 
 
 def test_a_rung_by_progress_needs_a_metric_that_says_some() -> None:
@@ -101,6 +123,22 @@ def test_a_rung_by_progress_needs_a_metric_that_says_some() -> None:
     with pytest.raises(InvalidSetting, match="corridor does not say what comes before success") as error:
         jr.train(task, [Program.default(task)], rungs=[jr.Rung(256, keep=0.5, untrained=0.0)], steps=1024)
     assert error.value.settings == ("rung.untrained",)
+    with pytest.raises(InvalidSetting, match="the untrained of a rung is a success rate in .0, 1., not 50.0") as error:
+        jr.train(Long("corridor"), [Program.default(task)], rungs=[jr.Rung(256, keep=0.5, untrained=50.0)], steps=1024)
+    assert error.value.settings == ("rung.untrained",)
+
+
+def test_a_flag_of_before_is_told_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("evolve", "compare"):
+        assert main([command, "--progress"]) == 2
+        assert "there is no option --progress; it is called --stages now" in capsys.readouterr().err
+
+
+def test_one_setting_has_one_name(tmp_path: Path) -> None:
+    for lines in ("progress = true\nstages = false\n", "stages = false\nprogress = true\n"):
+        (tmp_path / "config.toml").write_text(lines)
+        with pytest.raises(InvalidSetting, match="'progress' and 'stages' are names of one setting.*keep 'stages'"):
+            started_settings(tmp_path)
 
 
 def test_from_python_it_is_another_thing_than_the_bars_of_progress(tmp_path: Path) -> None:

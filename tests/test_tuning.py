@@ -48,7 +48,7 @@ class Trainings:
     def __init__(self, value, task, settings: int, measure: Measure = SUCCESS, come=None) -> None:
         self.task, self.settings = task, SimpleNamespace(tune=settings, seed=7, tuning_steps=100)
         self.value, self.measure, self.come = value, measure, come
-        self.says_nothing = None if come is None else 0.5
+        self.untrained_rate = None if come is None else 0.5
         self.asked: list[tuple[int, list[Program]]] = []
 
     def train(self, programs, name, **_) -> Any:
@@ -155,7 +155,10 @@ def test_progress_decides_where_success_says_nothing(programs, checker, easy):
     tuned, _ = run(programs[:1], checker, easy, 32, lambda c: 0.01 * near(0.5)(c), come=near(0.05))
     own = programs[0]
     assert near(0.05)(tuned.programs[0].constants) > 0.8 > near(0.05)(own.constants)
-    assert f"progress {near(0.05)(own.constants):.3g} as proposed" in remark(tuned, 0).message
+    assert (
+        f"{0.01 * near(0.5)(own.constants):.3g} (progress {near(0.05)(own.constants):.3g}) as proposed"
+        in remark(tuned, 0).message
+    )
 
 
 def test_the_same_seed_tries_the_same(programs, checker, easy):

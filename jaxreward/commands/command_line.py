@@ -88,7 +88,8 @@ def _dashed(word: str) -> str:
 def _values(page: Page, words: Sequence[str]) -> dict[str, Any]:
     """The value of every option and shared flag in `words`, by path or flag."""
     options = {option.path: option for option in options_of(page.settings)}
-    _check_flags(words, {*page.shared_flags(), *(f for o in options.values() for f in o.flags)}, page)
+    renamed = {f"--{o.arg.formerly.replace('_', '-')}": o.flag for o in options.values() if o.arg.formerly}
+    _check_flags(words, {*page.shared_flags(), *(f for o in options.values() for f in o.flags)}, renamed, page)
     parser = _Parser(prog=page.program, add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
     for option in options.values():
         if option.flag:  # argparse takes positional arguments as missing where flags come first
@@ -139,8 +140,9 @@ def add_flag(parser: argparse.ArgumentParser, option: Option, **more: Any) -> ar
     return parser.add_argument(*flags, dest=option.path, metavar=option.placeholder, **more)
 
 
-def _check_flags(words: Sequence[str], flags: set[str], page: Page) -> None:
-    """Raise UserError for an unknown flag; argparse's message has no suggestion."""
+def _check_flags(words: Sequence[str], flags: set[str], renamed: Mapping[str, str], page: Page) -> None:
+    """Raise UserError for an unknown flag; argparse's message has no suggestion. `renamed` are those of earlier
+    versions, and the flag of today for each."""
     for word in words[: words.index("--")] if "--" in words else words:
         flag = word.partition("=")[0]
         if flag in page.refused:
@@ -148,8 +150,9 @@ def _check_flags(words: Sequence[str], flags: set[str], page: Page) -> None:
         attached = not word.startswith("--") and word[:2] in flags  # -n5
         if not word.startswith("-") or flag in flags or attached or word == "-" or _NUMBER.fullmatch(word):
             continue
-        near = nearest_option(flag, [*flags, "--help"])
+        near = renamed.get(flag) or nearest_option(flag, [*flags, "--help"])
         hint = f"did you mean {near}?" if near else f"{page.program} --help lists what there is"
+        hint = f"it is called {near} now" if flag in renamed else hint
         raise UnknownName("option", flag, sorted(flags), near=near, message=f"there is no option {flag}; {hint}")
 
 

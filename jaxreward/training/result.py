@@ -233,8 +233,8 @@ class TrainResult:
 
     def standing(self, rows: Sequence[int]) -> Standing:
         """Where candidates that were trained to the end stand."""
-        progress = [self.extra_metrics.index(name) for name in self.progress]
-        return Standing.of(self.measure, [self.histories[k] for k in rows], self.steps, 0, progress)
+        stages = [self.extra_metrics.index(name) for name in self.progress]
+        return Standing.of(self.measure, [self.histories[k] for k in rows], self.steps, 0, stages)
 
     def best_seed(self, candidate: int) -> int:
         """The position of the seed with the best value."""
@@ -284,7 +284,8 @@ class TrainResult:
             "measure": self.measure,
             "extra_metrics": {name: float(self.extra(name)[candidate].mean()) for name in self.extra_metrics},
             "progress": {
-                name: tuple(np.nan_to_num(self.extra(name)[candidate]).round(4).tolist()) for name in self.progress
+                name: tuple((np.nan_to_num(self.extra(name)[candidate]) * ~self.diverged[candidate]).round(4).tolist())
+                for name in self.progress
             },
         }
         errors = history.success_se[: last + 1, 0]

@@ -64,7 +64,8 @@ class Rung:
 class Standing:
     """Candidates at a rung: `curves` (C, P) of their values at `steps` (P,), the last of which is now, and the standard
     errors (C,) of the last values; `left` steps of a seed are to come. `lowest` (C,) are the lower ends of the 95 %
-    intervals of the last values, if these are rates, and `come` (C,) is how far episodes came, 0 where nothing says."""
+    intervals of the last values, if these are rates, and `progress` (C,) is how far episodes came, 0 where nothing says
+    and of agents that have diverged."""
 
     measure: Measure
     steps: np.ndarray
@@ -72,14 +73,14 @@ class Standing:
     errors: np.ndarray
     left: int
     lowest: np.ndarray
-    come: np.ndarray
+    progress: np.ndarray
 
     @classmethod
     def of(
-        cls, measure: Measure, histories: Sequence[History], steps: np.ndarray, left: int, progress: Sequence[int] = ()
+        cls, measure: Measure, histories: Sequence[History], steps: np.ndarray, left: int, stages: Sequence[int] = ()
     ) -> Standing:
         """By the histories of single candidates. The errors are those between seeds or those of a seed's episodes,
-        whichever are larger: two seeds may agree by chance. `progress` are the positions of the extra metrics that say
+        whichever are larger: two seeds may agree by chance. `stages` are the positions of the extra metrics that say
         how far episodes came."""
         seeds = np.stack([h.success[: len(steps), 0] for h in histories]).astype(float)  # (C, P, S)
         n = seeds.shape[-1]
@@ -87,32 +88,33 @@ class Standing:
         episodes = np.stack([h.success_se[len(steps) - 1, 0] for h in histories]).astype(float)
         errors = np.maximum(spread, np.sqrt((episodes**2).mean(-1))) / np.sqrt(n)
         values, last = seeds.mean(-1), len(steps) - 1
-        counts = [int(h.episodes[last, 0].sum()) for h in histories]
+        counts = np.nan_to_num([h.episodes[last, 0].sum() for h in histories])
         scores = [
-            Score(mean=float(v), se=float(se), n=n, episodes=e, measure=measure)
+            Score(mean=float(v), se=float(se), n=n, episodes=int(e), measure=measure)
             for v, se, e in zip(values[:, -1], errors, counts, strict=True)
         ]
         lowest = np.array([wilson(score)[0] if measure.rate else score.mean for score in scores])
-        stages = np.stack([np.nan_to_num(h.extra[last, 0][:, list(progress)]).sum(-1).mean() for h in histories])
-        come = (stages + values[:, -1]) / (len(progress) + 1) if progress else np.zeros(len(histories))
-        return cls(measure, steps, values, errors, left, lowest, come)
+        reached = np.stack([h.extra[last, 0][:, list(stages)].sum(-1) * ~(h.diverged[last, 0] > 0) for h in histories])
+        progress = (np.nan_to_num(reached).mean(-1) + values[:, -1]) / (len(stages) + 1) if stages else 0.0 * lowest
+        return cls(measure, steps, values, errors, left, lowest, progress)
 
     @property
     def values(self) -> np.ndarray:
         return self.curves[:, -1]
 
     def only(self, rows: Sequence[int]) -> Standing:
-        own = {name: getattr(self, name)[list(rows)] for name in ("curves", "errors", "lowest", "come")}
+        own = {name: getattr(self, name)[list(rows)] for name in ("curves", "errors", "lowest", "progress")}
         return replace(self, **own)
 
     def merits(self, untrained: float | None = None) -> list[tuple[float, ...]]:
         """Sort keys of the rows, larger is better: the value in the direction of its measure. With `untrained` see
         `Rung.untrained`."""
-        values = (self.measure.oriented(1.0) * self.values).tolist()
+        merits = self.measure.oriented(1.0) * self.values
+        values = np.where(np.isnan(merits), -np.inf, merits).tolist()
         if untrained is None:
             return [(value,) for value in values]
-        rows = zip(values, (self.lowest > untrained).tolist(), self.come.tolist(), strict=True)
-        return [(value,) if tells else (untrained, come, value) for value, tells, come in rows]
+        rows = zip(values, (self.lowest > untrained).tolist(), self.progress.tolist(), strict=True)
+        return [(value,) if tells else (untrained, progress, value) for value, tells, progress in rows]
 
 
 def verdicts(rungs: Sequence[Rung], standing: Standing) -> list[str]:
@@ -137,7 +139,8 @@ def _verdicts(rung: Rung, at: Standing) -> list[str]:
         n = math.ceil(rung.keep * len(reasons) - 1e-9)
         merits = at.merits(rung.untrained)
         for k in sorted(range(len(merits)), key=merits.__getitem__, reverse=True)[n:]:
-            reasons[k] = reasons[k] or f"is not among the best {n} of {len(reasons)}"
+            by = " by how far episodes came" if len(merits[k]) > 1 else ""
+            reasons[k] = reasons[k] or f"is not among the best {n} of {len(reasons)}{by}"
     if rung.prune:
         sign = measure.oriented(1.0)
         merit, margin = sign * at.values, SURE * at.errors

@@ -148,10 +148,11 @@ def train(
     if eval_episodes < 1:
         raise InvalidSetting(f"there must be at least 1 held-out episode, not {eval_episodes}", "eval_episodes")
     execution.check(ppo)
-    rates = [r.threshold for r in rungs if r.threshold is not None] if measure_of(task).rate else []
-    if rates and not 0.0 <= min(rates) <= max(rates) <= 1.0:
-        message = f"the threshold of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}"
-        raise InvalidSetting(message, "rung.threshold")
+    for name in ("threshold", "untrained") if measure_of(task).rate else ():
+        rates = [value for rung in rungs if (value := getattr(rung, name)) is not None]
+        if rates and not 0.0 <= min(rates) <= max(rates) <= 1.0:
+            message = f"the {name} of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}"
+            raise InvalidSetting(message, f"rung.{name}")
     if any(r.untrained is not None for r in rungs) and not (measure_of(task).rate and progress_names(task)):
         message = f"{task.name} does not say what comes before success: leave the rung's untrained rate out"
         raise InvalidSetting(message, "rung.untrained")
@@ -223,8 +224,8 @@ class _Training:
             known: list[History] = [histories[i] for i in alive]  # type: ignore[misc]
             points = np.asarray([at for at in self.schedule.checkpoints if at <= last])
             left = (self.schedule.updates - last) * self.ppo.batch
-            progress = [metric_names(self.task).index(name) for name in progress_names(self.task)]
-            standing = Standing.of(self.measure, known, points * self.ppo.batch, left, progress)
+            stages = [metric_names(self.task).index(name) for name in progress_names(self.task)]
+            standing = Standing.of(self.measure, known, points * self.ppo.batch, left, stages)
             for i, reason in zip(alive, verdicts(rungs, standing), strict=True):
                 reasons[i] = reason
                 stopped[i] = last * self.ppo.batch if reason else 0

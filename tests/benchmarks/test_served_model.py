@@ -73,6 +73,11 @@ def test_searches_are_written_down_and_gone_on_with(tmp_path: Path, capsys: pyte
     rows = json.loads(out.read_text())["rows"]
     assert [row["way"] for row in rows] == ["plain", "confirm"]
     assert all(row["trained"] == 3 and row["answers"] >= 3 and row["fresh"] is not None for row in rows)
-    assert main([*words, "--ways", "nothing", "--out", str(out)]) == 2
+    assert main([*words, "--ways", "plain", "--searches", "1", "--out", str(tmp_path / "again.json")]) == 0
+    (again,) = json.loads((tmp_path / "again.json").read_text())["rows"]
+    assert again == rows[0], "the same search"
+    assert main([*words, "--ways", "plain", "nothing", "--out", str(out)]) == 2
+    assert main([*words, "--broken", "0.8", "--out", str(out)]) == 2
     assert main(["--task", "xland-medium", "--out", str(out)]) == 2
-    assert "no way of searching 'nothing': there are plain" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "no way of searching 'nothing': there are plain" in said and "not 0.8 and 0.3" in said

@@ -19,13 +19,13 @@ DISTANCE = Measure(name="distance", unit="m", rate=False, higher_is_better=False
 
 
 def standing(
-    *curves: Any, errors: Any = 0.0, left: int = 100, measure: Measure = SUCCESS, lowest: Any = 0.0, come: Any = 0.0
+    *curves: Any, errors: Any = 0.0, left: int = 100, measure: Measure = SUCCESS, lowest: Any = 0.0, progress: Any = 0.0
 ) -> Standing:
     """Curves with a point every 100 steps."""
     values = np.asarray(curves, float)
     steps = 100 * np.arange(1, values.shape[1] + 1)
-    errors, lowest, come = (np.broadcast_to(np.asarray(x, float), len(values)) for x in (errors, lowest, come))
-    return Standing(measure, steps, values, errors, left, lowest, come)
+    errors, lowest, progress = (np.broadcast_to(np.asarray(x, float), len(values)) for x in (errors, lowest, progress))
+    return Standing(measure, steps, values, errors, left, lowest, progress)
 
 
 def passed(rungs: list[Rung], at: Standing) -> list[int]:
@@ -51,13 +51,20 @@ def test_the_best_share_goes_on_rounded_up_the_first_of_equals(keep, expected):
 def test_where_success_says_nothing_those_go_on_that_came_the_farthest():
     """What is above random actions comes before all others, by success alone."""
     values, lowest = ([0.3], [0.02], [0.0], [0.6], [0.0]), [0.2, 0.01, 0.0, 0.5, 0.0]
-    at = standing(*values, lowest=lowest, come=[0.1, 0.3, 0.5, 0.2, 0.5])
+    at = standing(*values, lowest=lowest, progress=[0.1, 0.3, 0.5, 0.2, 0.5])
     assert passed([Rung(100, keep=0.6)], at) == [0, 1, 3]
     assert passed([Rung(100, keep=0.6, untrained=0.05)], at) == [0, 2, 3]
     assert passed([Rung(100, keep=0.8, untrained=0.05)], at) == [0, 2, 3, 4]
     assert passed([Rung(100, keep=0.2, untrained=0.4)], at) == [3]
     assert passed([Rung(100, keep=0.2, untrained=0.9)], at) == [2], "the first of equals"
     assert passed([Rung(100, 0.1), Rung(100, keep=0.5, untrained=0.9)], at) == [3], "of those that passed"
+    reasons = verdicts([Rung(100, keep=0.2, untrained=0.05)], at)
+    assert reasons[0] == "is not among the best 1 of 5", "by success"
+    assert reasons[2] == "is not among the best 1 of 5 by how far episodes came"
+
+
+def test_what_is_no_number_comes_last():
+    assert passed([Rung(100, keep=0.5)], standing([0.1], [float("nan")], [0.8], [0.9])) == [2, 3]
 
 
 def test_how_far_episodes_came_is_the_mean_over_stages_success_and_seeds():
@@ -65,10 +72,14 @@ def test_how_far_episodes_came_is_the_mean_over_stages_success_and_seeds():
     history.success[:, 0] = [[0.0, 0.0], [0.1, 0.3]]
     history.success_se[:, 0], history.episodes[:, 0] = 0.1, 50
     history.extra[:, 0] = [np.zeros((2, 3)), [[9.0, 0.8, 0.4], [9.0, 0.6, 0.0]]]
-    at = Standing.of(SUCCESS, [history], np.array([100, 200]), 50, progress=(1, 2))
-    np.testing.assert_allclose(at.come, [(0.7 + 0.2 + 0.2) / 3], rtol=1e-6)
+    at = Standing.of(SUCCESS, [history], np.array([100, 200]), 50, stages=(1, 2))
+    np.testing.assert_allclose(at.progress, [(0.7 + 0.2 + 0.2) / 3], rtol=1e-6)
     np.testing.assert_allclose(at.lowest, [wilson(Score(mean=0.2, se=0.1, n=2, episodes=100))[0]], rtol=1e-6)
-    assert Standing.of(SUCCESS, [history], np.array([100, 200]), 50).come == 0
+    assert Standing.of(SUCCESS, [history], np.array([100, 200]), 50).progress == 0
+    history.diverged[1, 0] = [0, 1]
+    history.success[1, 0] = [0.1, 0.0]
+    after = Standing.of(SUCCESS, [history], np.array([100, 200]), 50, stages=(1, 2))
+    np.testing.assert_allclose(after.progress, [(0.6 + 0.05) / 3], rtol=1e-6, err_msg="the second has diverged")
 
 
 def test_a_share_is_of_those_that_passed_what_came_before():

@@ -41,8 +41,9 @@ class CandidateTrainer:
     run_s: float = 0.0
 
     @property
-    def says_nothing(self) -> float | None:
-        """The success up to which a program is not told from random actions, where the search looks at progress."""
+    def untrained_rate(self) -> float | None:
+        """The upper end of the 95 % interval of `untrained`: what success must be above to tell a program from random
+        actions."""
         return None if self.untrained is None else wilson(self.untrained)[1]
 
     def train(

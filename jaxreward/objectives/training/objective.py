@@ -106,7 +106,7 @@ class TrainingObjective:
         if not (sources := bench.covering()):
             return
         programs = counted(len(sources), "program")
-        bench.note(f"checking {programs} that have all parts of the vocabulary, for later generations")
+        bench.note(f"checking {programs} with all parts of the vocabulary, for later generations")
         sound = [program for _, program in bench.checker.check_many(sources, self._task) if program is not None]
         if (known := BANKS.expect(sound)) < len(sources):
             bench.note(f"the bank has the parts of {known} of them: later programs with other parts are compiled anew")

@@ -68,7 +68,7 @@ def tune(
         asked = [search.ask(number) for search in searches]
         every = [program for group in asked for program in group]
         trained = trainer.train(every, f"tune-{number}", steps=s.tuning_steps, points=1)
-        merits = iter(trained.standing(range(len(every))).merits(trainer.says_nothing))
+        merits = iter(trained.standing(range(len(every))).merits(trainer.untrained_rate))
         for search, group in zip(searches, asked, strict=True):
             search.tell([next(merits) for _ in group])
         steps += trained.env_steps // len(searches)
@@ -84,7 +84,7 @@ def tune(
 
 
 def _said(merit: Merit) -> str:
-    return f"{merit[0]:.3g}" if len(merit) == 1 else f"progress {merit[1]:.3g}"
+    return f"{merit[0]:.3g}" if len(merit) == 1 else f"{merit[2]:.3g} (progress {merit[1]:.3g})"
 
 
 class _Search:
