@@ -80,7 +80,8 @@ def test_the_model_is_bayesian_linear_regression():
     programs = known(200)
     found = Surrogate.of(programs)
     assert found is not None
-    rows = np.array([[features(read(x.source)).get(name, 0.0) for name in found.names] for x in programs])
+    genes = [features(read(x.source)) for x in programs]
+    rows = np.array([[own.get(name, 0.0) for name in found.names] for own in genes])
     rows -= rows.mean(axis=0)
     precision = rows.T @ rows + PRECISION * np.eye(len(found.names))
     assert found.root @ found.root.T == pytest.approx(NOISE**2 * np.linalg.inv(precision), abs=1e-9)

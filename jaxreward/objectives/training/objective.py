@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from jaxreward.demonstrations import record_random
 from jaxreward.errors import InvalidSetting
-from jaxreward.formatting import counted
 from jaxreward.objectives.objective import Bench, Expansion, Scored
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.objectives.training.generation import confirm, train_generation
@@ -105,8 +104,7 @@ class TrainingObjective:
         self._expecting = True
         if not (sources := bench.covering()):
             return
-        programs = counted(len(sources), "program")
-        bench.note(f"checking {programs} with all parts of the vocabulary, for later generations")
+        bench.note(f"checking all parts of the vocabulary, in {len(sources)} programs, for later generations")
         sound = [program for _, program in bench.checker.check_many(sources, self._task) if program is not None]
         if (known := BANKS.expect(sound)) < len(sources):
             bench.note(f"the bank has the parts of {known} of them: later programs with other parts are compiled anew")
