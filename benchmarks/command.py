@@ -36,6 +36,20 @@ def save(report: Mapping[str, Any], path: Path | None, indent: int | None = 1) -
         write_atomic(path, json.dumps(report, indent=indent) + "\n")
 
 
+def begun(path: Path | None, how: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The results that a file has already, of the settings `how`.
+
+    Raises:
+        UserError: they are of other settings.
+    """
+    if path is None or not path.exists():
+        return None
+    report = json.loads(path.read_text(encoding="utf-8"))
+    if any(report.get(name) != value for name, value in how.items()):
+        raise UserError(f"{path} has results of other settings: give another --out")
+    return report
+
+
 def in_a_process(words: Sequence[str], env: Mapping[str, str], limit_s: float) -> dict[str, Any]:
     """The JSON that a Python process prints last, or an `error` that says why there is none."""
     words = [sys.executable, *words]

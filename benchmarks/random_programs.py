@@ -11,9 +11,8 @@ goes on with the tasks that its file lacks; each row has its commit.
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,10 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.command import save, status_of
+from benchmarks.command import begun, save, status_of
 from jaxreward.commands.resolve import parse
 from jaxreward.config import Arg, check_bounds
-from jaxreward.errors import UserError
 from jaxreward.records import Subgoal, Subgoals, TaskCard
 from jaxreward.records.subgoals import FEATURES, TERMS
 from jaxreward.runs.provenance import commit
@@ -125,23 +123,13 @@ def _share(values: Sequence[float | None], above: float) -> float:
     return sum(v is not None and v > above for v in values) / len(values)
 
 
-def _begun(path: Path | None, how: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The results that a file has already."""
-    if path is None or not path.exists():
-        return None
-    report = json.loads(path.read_text(encoding="utf-8"))
-    if any(report.get(name) != value for name, value in how.items()):
-        raise UserError(f"{path} has results of other settings: give another --out")
-    return report
-
-
 def run(s: RandomProgramsSettings) -> dict[str, Any]:
     """All tasks; the file is written after each."""
     from benchmarks.machine import machine
 
     check_bounds(s)
     how = {"programs": s.programs, "steps": s.steps, "solved_above": s.solved, "kinds": list(s.kinds)}
-    report = _begun(s.out, how) or {"benchmark": "random_programs", **machine(), **how, "rows": []}
+    report = begun(s.out, how) or {"benchmark": "random_programs", **machine(), **how, "rows": []}
     known = {row["task"] for row in report["rows"]}
     for name in (name for name in s.tasks if name not in known):
         row = task_row(name, s)

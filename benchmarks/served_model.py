@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.command import save, status_of
+from benchmarks.command import begun, save, status_of
 from jaxreward.commands.resolve import parse
 from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import UserError
@@ -158,11 +158,7 @@ def run(s: ServedModelSettings) -> dict[str, Any]:
         raise UserError(f"broken and scratch are shares of all answers, not {s.broken} and {s.scratch}")
     how = {name: getattr(s, name) for name in ("task", "strategy", "candidates", "generation", "steps", "final_seeds",
                                                "broken", "scratch")}  # fmt: skip
-    report: dict[str, Any] = {"benchmark": "served_model", **machine(), **how, "rows": []}
-    if s.out is not None and s.out.exists():
-        report = json.loads(s.out.read_text(encoding="utf-8"))
-        if any(report.get(name) != value for name, value in how.items()):
-            raise UserError(f"{s.out} has results of other settings: give another --out")
+    report = begun(s.out, how) or {"benchmark": "served_model", **machine(), **how, "rows": []}
     known = {(row["way"], row["seed"]) for row in report["rows"]}
     for seed in range(s.searches):
         for way in dict.fromkeys(s.ways):

@@ -123,7 +123,7 @@ def test_a_rung_by_progress_needs_a_metric_that_says_some() -> None:
     with pytest.raises(InvalidSetting, match="corridor does not say what comes before success") as error:
         jr.train(task, [Program.default(task)], rungs=[jr.Rung(256, keep=0.5, untrained=0.0)], steps=1024)
     assert error.value.settings == ("rung.untrained",)
-    with pytest.raises(InvalidSetting, match="the untrained of a rung is a success rate in .0, 1., not 50.0") as error:
+    with pytest.raises(InvalidSetting, match="untrained of a rung is a success rate in .0, 1., not 50.0") as error:
         jr.train(Long("corridor"), [Program.default(task)], rungs=[jr.Rung(256, keep=0.5, untrained=50.0)], steps=1024)
     assert error.value.settings == ("rung.untrained",)
 

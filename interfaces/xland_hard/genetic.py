@@ -4,7 +4,7 @@
 # lineage: g0002-13 (improve) <- g0000-13 (scratch)
 # digest: 0aeb9476c8c04cadf926e79e4b35532df924c5b1a37fee4c037420f97457c2f7
 # versions: jaxreward 0.1.0, jax 0.10.2, numpy 2.4.6, python 3.11.7
-# command: jaxreward compare --tasks xland-hard --strategies limen --search-seeds 10 --candidates 64 --generation 16 --seeds 1 --steps 150_000 --final-seeds 10 --evolve both
+# command: jaxreward compare --tasks xland-hard --strategies limen --search-seeds 10 --candidates 64 --generation 16 --seeds 1 --steps 150_000 --final-seeds 10 --evolve both --blocks on
 
 import jax
 import jax.numpy as jnp

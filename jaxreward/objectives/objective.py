@@ -39,7 +39,7 @@ class Bench:
     covering: Callable[[], Sequence[str]]
     progress: Callable[[str, Progress], None]
     should_stop: Callable[[], bool]
-    note: Callable[[str], None] = lambda _: None
+    note: Callable[[str], None]
 
     def shared_functions(self, request: Request) -> tuple[str, ...]:
         """Functions that good programs of the run share, but for those that the request's first parent has."""

@@ -50,7 +50,7 @@ class Rung:
         for name in ("threshold", "incumbent", "untrained"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
-                raise InvalidSetting(f"the {name} of a rung is a finite number, not {value}", f"rung.{name}")
+                raise InvalidSetting(f"{name} of a rung is a finite number, not {value}", f"rung.{name}")
         if not 0 < self.keep <= 1:
             message = f"a rung keeps a share of the candidates, above 0 and at most 1, not {self.keep}"
             raise InvalidSetting(message, "rung.keep")

@@ -151,7 +151,7 @@ def train(
     for name in ("threshold", "untrained") if measure_of(task).rate else ():
         rates = [value for rung in rungs if (value := getattr(rung, name)) is not None]
         if rates and not 0.0 <= min(rates) <= max(rates) <= 1.0:
-            message = f"the {name} of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}"
+            message = f"{name} of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}"
             raise InvalidSetting(message, f"rung.{name}")
     if any(r.untrained is not None for r in rungs) and not (measure_of(task).rate and progress_names(task)):
         message = f"{task.name} does not say what comes before success: leave the rung's untrained rate out"
