@@ -141,3 +141,19 @@ def test_what_is_for_the_genetic_proposer_is_no_setting_of_others(tmp_path: Path
     other = searched("genetic", 1, blocks="off")
     with pytest.raises(ChangedSetting, match="has blocks on and .* has off"):
         _require_equal_budgets([*searches, other], {}, "x")
+
+
+def test_samples_of_best_of_n_stay_independent_beside_a_search_that_learns(tmp_path: Path):
+    compared = CompareSettings(strategies=("limen", "best-of-n"), surrogate=8, search_seeds=1, out=tmp_path)
+    compared.check()
+    found = {c.settings.strategy: c.settings for c in compared.cells() if isinstance(c, SearchCell)}
+    assert (found["limen"].surrogate, found["best-of-n"].surrogate) == (8, 0)
+
+    def searched(strategy: str, seed: int, **other: int) -> _Budgeted:
+        key = SearchKey("xland-easy", strategy, "genetic", seed)
+        return _Budgeted(Path(strategy), key, dict(flat(found[strategy].as_config())) | other)
+
+    searches = [searched(strategy, 0) for strategy in found]
+    _require_equal_budgets(searches, {}, "x")
+    with pytest.raises(ChangedSetting, match="has surrogate 8 and .* has 0"):
+        _require_equal_budgets([*searches, searched("limen", 1, surrogate=0)], {}, "x")

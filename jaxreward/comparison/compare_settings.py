@@ -161,7 +161,8 @@ class CompareSettings(SearchOptions):
                     confirm_seeds=self.confirm_seeds if strategy_class(strategy).confirms else 0,
                     llm=self.llm if proposer == "llm" else LlmSettings(),
                     name=SearchKey(task, strategy, proposer, seed).name,
-                    **({} if proposer == "genetic" else OF_GENETIC),
+                    **(({} if strategy_class(strategy).learns else {"surrogate": 0})
+                       | ({} if proposer == "genetic" else OF_GENETIC)),
                 ), given))  # fmt: skip
         return found
 

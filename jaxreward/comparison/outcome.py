@@ -193,9 +193,9 @@ def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, S
             if name == "observation" and value is None:
                 continue
             key = search.key
-            own = name in ("option", "ablations", "confirm_seeds")  # what not every strategy has
+            own = name in ("option", "ablations", "confirm_seeds", "surrogate")  # what not every strategy has
             of_proposer = name.startswith("llm.") or name in OF_GENETIC
-            same = (key.strategy,) if own else (key.proposer,) if of_proposer else ()
+            same = ((key.strategy,) if own else ()) + ((key.proposer,) if of_proposer else ())
             other, where = first.setdefault((key.task, name, *same), (value, search.path))
             if other == value:
                 continue

@@ -117,7 +117,7 @@ def _best_of_n(main: Evolution) -> Program | None:
     if recording is not None:
         recording = (recording if recording.is_dir() else recording.parent) / BEST_OF_N
     inner = dataclasses.replace(
-        s, strategy=BEST_OF_N, option=(), bandit=False, ablations=0, evolve=s.evolves, baselines=(),
+        s, strategy=BEST_OF_N, option=(), bandit=False, ablations=0, surrogate=0, evolve=s.evolves, baselines=(),
         recording=recording, out=main.run.path, name=BEST_OF_N,
     )  # fmt: skip
     path = inner.out / inner.run_name

@@ -17,6 +17,7 @@ class BestOfN(SearchStrategy[None]):
 
     name: ClassVar[str] = "best-of-n"
     ablates: ClassVar[bool] = False
+    learns: ClassVar[bool] = False
 
     def _validate(self) -> None:
         return None

@@ -82,7 +82,8 @@ class SearchStrategy(ABC, Generic[M]):
     A subclass is a frozen dataclass of options that sets `name` and implements `_validate`, `_init`, `_ask`
     and `_tell`. It may override `_tell_words` (results of requests for words), `_tell_ablated`, `_best`, `finished`,
     `account`, `words_expected`, `owes_votes`, `unsettled`, `rescoring` and `asks_people`, and nothing else. `natural`
-    is what it evolves by default, `ablates` and `confirms` whether it takes the options `ablations` and `confirm`.
+    is what it evolves by default, `ablates` and `confirms` whether it takes the options `ablations` and `confirm`,
+    `learns` whether its programs may depend on the scores of others.
 
     `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, gains and
     costs so far decide which of the operators and models that a draft allows is used
@@ -96,6 +97,7 @@ class SearchStrategy(ABC, Generic[M]):
     natural: ClassVar[Evolve] = "both"
     ablates: ClassVar[bool] = True
     confirms: ClassVar[bool] = True
+    learns: ClassVar[bool] = True
     evolve: Evolve = "both"
     budget: int = 0
     bandit: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from jaxreward.errors import InvalidSetting
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
-from jaxreward.proposers.genetic.genome import read
-from jaxreward.proposers.genetic.surrogate import LEAST, NOISE, PRECISION, Surrogate, features
+from jaxreward.proposers.genetic.genome import Gene, Genome, read, write
+from jaxreward.proposers.genetic.surrogate import LEAST, PRECISION, Surrogate, features
 from jaxreward.proposers.proposer import Context, Known
 from jaxreward.tasks import card, make_task
 from tests.proposers.material import request, result
@@ -84,8 +85,10 @@ def test_the_model_is_bayesian_linear_regression():
     rows = np.array([[own.get(name, 0.0) for name in found.names] for own in genes])
     rows -= rows.mean(axis=0)
     precision = rows.T @ rows + PRECISION * np.eye(len(found.names))
-    assert found.root @ found.root.T == pytest.approx(NOISE**2 * np.linalg.inv(precision), abs=1e-9)
-    best = dict(zip(found.names, found.mean, strict=True))
+    places = np.argsort(np.argsort([x.merit for x in programs], axis=0)[:, 0]) + 0.5
+    targets = np.array([NormalDist().inv_cdf(place / len(programs)) for place in places])
+    assert found.weights == pytest.approx(np.linalg.inv(precision) @ rows.T @ targets, abs=1e-9)
+    best = dict(zip(found.names, found.weights, strict=True))
     assert max(best, key=lambda name: best[name]) == GOOD
 
 
@@ -94,11 +97,37 @@ def test_programs_that_cannot_be_read_and_unknown_genes_are_nothing():
     found = Surrogate.of(programs)
     other = read("def get_observation(state):\n    return state.x\n")
     without = Surrogate.of(known(40))
-    assert found is not None and without is not None and (found.mean == without.mean).all()
-    assert all(found.choice([other, other], np.random.default_rng(k)) == 0 for k in range(3))
+    assert found is not None and without is not None and (found.weights == without.weights).all()
+    assert found.choice([other, other]) == 0
+
+
+def test_programs_that_pursue_more_subgoals_are_expected_to_do_better_where_those_did():
+    """By their number alone: no program that was trained has the genes of those that are chosen between."""
+    made = GeneticProposer(card(make_task("xland-hard")), blocks=True)
+    blocks = made.blocks
+    assert blocks is not None
+    first, last = blocks.chain[0], blocks.chain[-1]
+
+    def genome(*features: str) -> Genome:
+        return Genome(tuple(map(Gene, ("agent_position", *features))), (Gene(blocks.reward, 1.0),))
+
+    def source(genome: Genome) -> str:
+        names = [gene.name for gene in (*genome.genes("observation"), *genome.genes("reward"))]
+        return write(genome.with_statements(made.lexicon.definition(names))[0])
+
+    one, two = genome(*first.directions[:1]), genome(*first.directions[:1], *first.flags[:1])
+    more, fewer = genome(last.directions[0], *last.flags[:1]), genome(last.directions[0], "agent_facing")
+    assert [sum(map(sum, blocks.roles_played(g))) for g in (one, two, more, fewer)] == [1, 2, 2, 1]
+    trained = [Known(source(g), (score + 0.01 * k, 0.0)) for k in range(6) for g, score in ((one, 0.0), (two, 1.0))]
+    found = Surrogate.of(trained, blocks)
+    assert found is not None and found.choice([fewer, more]) == 1 and found.choice([more, fewer]) == 0
+    without = Surrogate.of(trained)
+    assert without is not None and without.choice([fewer, more]) == without.choice([more, fewer]) == 0
 
 
 def test_it_is_an_option_of_the_genetic_proposer():
     assert EvolveSettings(surrogate=32).proposer_options() == {"surrogate": 32}
     with pytest.raises(InvalidSetting, match="surrogate"):
         EvolveSettings(surrogate=32, proposer="llm").check()
+    with pytest.raises(InvalidSetting, match="independent.*surrogate"):
+        EvolveSettings(surrogate=32, strategy="best-of-n").check()

@@ -56,6 +56,13 @@ class Blocks:
         others = [frozenset[str]().union(*names[:k], *names[k + 1 :]) for k in range(len(names))]
         return [own - rest for own, rest in zip(names, others, strict=True)]
 
+    def roles_played(self, genome: Genome) -> list[list[bool]]:
+        """For each subgoal, whether a genome has a gene in each of its roles; events are left out."""
+        have: Mapping[Part, set[str]] = {part: {gene.name for gene in genome.genes(part)} for part in ROLES}
+        roles = [(part, role) for part in ROLES for role in ROLES[part] if role != "events"]
+        named = [[(part, getattr(subgoal, role)) for part, role in roles] for subgoal in self.chain]
+        return [[not have[part].isdisjoint(names) for part, names in own if names] for own in named]
+
     # ---- from nothing
 
     def scratch(self, variation: Variation) -> Genome:

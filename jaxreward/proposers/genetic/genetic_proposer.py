@@ -69,7 +69,7 @@ class GeneticProposer(OneByOne):
         self.lexicon = Lexicon(vocabulary, FARMABLE if self.blocks is not None else 1.0)
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
-        self._surrogate = Surrogate.of(self._known()) if self.draws > 1 else None
+        self._surrogate = Surrogate.of(self._known(), self.blocks) if self.draws > 1 else None
         return super().propose_all(requests, rng_of)
 
     def propose(self, request: Request, rng: np.random.Generator) -> Proposal:
@@ -80,7 +80,7 @@ class GeneticProposer(OneByOne):
         child = _new(request.operator, context)
         if self._surrogate is not None and request.operator != "ablate":
             drawn = [child, *(_new(request.operator, context) for _ in range(self.draws - 1))]
-            child = drawn[self._surrogate.choice(drawn, rng)]
+            child = drawn[self._surrogate.choice(drawn)]
         return Proposal(request_id=request.id, source=write(child), proposer=self.name)
 
     def _context(self, request: Request, parts: tuple[Part, ...], rng: np.random.Generator) -> BreedingContext:
