@@ -70,9 +70,10 @@ class SearchOptions(TrainingOptions):
     blocks: Annotated[Switch, Arg(renamed=_WAS_A_FLAG)] = "auto"
     """Genetic proposer: whether programs are built in blocks, one for each subgoal. auto: where the task says what
     leads to its goal (`jaxreward tasks NAME`), as XLand's do."""
-    surrogate: Annotated[int, Arg(least=0)] = 0
+    surrogate: Annotated[int | None, Arg(least=0)] = None
     """Genetic proposer: programs drawn for each that is proposed, the one that is best by a linear model of the scores
-    so far; 0: one. From a dozen scores on."""
+    so far, from eight scores on; 0: one. Default: 32, of generations of more than 32 fewer; 0 for best-of-n and for
+    rewards from demonstrations."""
     stages: Annotated[bool, Arg(formerly="progress")] = False
     """Compare programs by the stages that episodes reached where no success is above that of random actions. The task
     must say what comes before success, as XLand's with rules or two objects do; final tables are by success alone."""

@@ -131,8 +131,17 @@ class EvolveSettings(SearchOptions):
             return {"settings": self.llm}
         if self.proposer == "genetic":
             blocks = {} if self.blocks == "auto" else {"blocks": self.blocks == "on"}
-            return blocks | ({"surrogate": self.surrogate} if self.surrogate else {})
+            return blocks | ({"surrogate": self.draws} if self.draws else {})
         return {"recording": self.recording} if self.recording else {}
+
+    @property
+    def draws(self) -> int:
+        """Programs drawn for each that the genetic proposer proposes, for a model of the scores to choose from; 0 where
+        there is none. By default no more than a thousand or so a generation, each of which takes milliseconds."""
+        if self.surrogate is not None:
+            return self.surrogate
+        learns = self.proposer == "genetic" and self.objective == "training" and strategy_class(self.strategy).learns
+        return min(32, max(4, 1024 // self.generation)) if learns else 0
 
     @property
     def threshold(self) -> float:
@@ -170,7 +179,8 @@ class EvolveSettings(SearchOptions):
         fields = sorted(dataclasses.fields(self), key=lambda f: f.name not in type(self).__annotations__)
         values = {f.name: getattr(self, f.name) for f in fields if f.name not in skip}
         spelt_out = write_options(self.strategy, read_options(self.strategy, self.option))
-        return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold})
+        return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold,
+                      "surrogate": self.draws})  # fmt: skip
 
 
 def _check(settings: EvolveSettings) -> None:

@@ -8,7 +8,7 @@ from jaxreward.config import apply
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.runs.run import read_config
 
-AS_BEFORE = {"blocks": False}
+AS_BEFORE = {"blocks": False, "surrogate": 0}
 """Settings that runs from before they existed go on with, where those are not the defaults."""
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from jaxreward.errors import InvalidSetting
 from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.started import started_settings
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import Gene, Genome, read, write
 from jaxreward.proposers.genetic.surrogate import LEAST, PRECISION, Surrogate, features
@@ -131,3 +132,19 @@ def test_it_is_an_option_of_the_genetic_proposer():
         EvolveSettings(surrogate=32, proposer="llm").check()
     with pytest.raises(InvalidSetting, match="independent.*surrogate"):
         EvolveSettings(surrogate=32, strategy="best-of-n").check()
+
+
+def test_by_default_large_generations_draw_fewer_and_samples_one():
+    draws = {n: EvolveSettings(candidates=2048, generation=n).draws for n in (1, 8, 32, 64, 256, 2048)}
+    assert draws == {1: 32, 8: 32, 32: 32, 64: 16, 256: 4, 2048: 4}
+    others = [{"strategy": "best-of-n"}, {"proposer": "llm"}, {"objective": "demonstrations"}]
+    assert [EvolveSettings(**other).draws for other in others] == [0, 0, 0]
+    assert EvolveSettings(surrogate=0).draws == 0
+    assert EvolveSettings().as_config()["surrogate"] == 32
+    EvolveSettings(strategy="best-of-n").check()
+
+
+def test_runs_of_before_go_on_without_it(tmp_path):
+    for number, written in enumerate(("", "surrogate = 0\n", "surrogate = 8\n")):
+        (tmp_path / "config.toml").write_text(f'task = "xland-easy"\n{written}')
+        assert started_settings(tmp_path).draws == (0, 0, 8)[number]

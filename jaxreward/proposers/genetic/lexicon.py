@@ -50,11 +50,15 @@ class Lexicon:
         self.statements = definitions(vocabulary)
         self._by_name = {name: s for s in self.statements if not s.is_import for name in s.binds}
         self.subjects = tuple(dict.fromkeys(s for f in vocabulary.fragments for s in subjects(f)))
+        self._definitions = dict[tuple[str, ...], tuple[Statement, ...]]()
         self._worth = {s: max(f.weight for f in vocabulary.fragments if s in subjects(f)) for s in self.subjects}
 
     def definition(self, names: Iterable[str]) -> tuple[Statement, ...]:
         """The statements that define fragments, with all they need."""
-        return closure(names, self.statements)
+        wanted = tuple(names)
+        if wanted not in self._definitions:
+            self._definitions[wanted] = closure(wanted, self.statements)
+        return self._definitions[wanted]
 
     def get(self, gene: Gene, statements: Sequence[Statement]) -> Fragment | None:
         """The fragment that a gene is, if its definition in a program is the vocabulary's own."""
