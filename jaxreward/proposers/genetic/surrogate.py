@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -60,12 +60,18 @@ class Surrogate:
     def of(cls, known: Sequence[Known], blocks: Blocks | None = None) -> Surrogate | None:
         """Fitted to programs with their merits; None while there are fewer than `LEAST`, or all are alike."""
         read_ones = [(features(g, blocks), x.merit) for x in known if (g := readable(x.source)) is not None]
-        merits = [merit for _, merit in read_ones]
+        return cls.fitted([found for found, _ in read_ones], [merit for _, merit in read_ones], blocks)
+
+    @classmethod
+    def fitted(
+        cls, made_of: Sequence[Mapping[str, float]], merits: Sequence[tuple[float, ...]], blocks: Blocks | None = None
+    ) -> Surrogate | None:
+        """As `of`, of programs whose features are known."""
         if len(merits) < LEAST or len(set(merits)) < 2:
             return None
         targets = np.array(_normal_scores(merits))
-        names = tuple(sorted({name for found, _ in read_ones for name in found}))
-        rows = np.array([[found.get(name, 0.0) for name in names] for found, _ in read_ones])
+        names = tuple(sorted({name for found in made_of for name in found}))
+        rows = np.array([[found.get(name, 0.0) for name in names] for found in made_of])
         center = rows.mean(axis=0)
         rows = rows - center
         precision = rows.T @ rows + PRECISION * np.eye(len(names))
@@ -74,9 +80,13 @@ class Surrogate:
     def choice(self, genomes: Sequence[Genome]) -> int:
         """The program of the highest expected score. Draws of the weights in place of their mean (Thompson sampling)
         did worse on recorded runs: the programs to choose from are random already."""
-        found = [features(genome, self.blocks) for genome in genomes]
-        rows = np.array([[one.get(name, 0.0) for name in self.names] for one in found])
-        return int(np.argmax((rows - self.center) @ self.weights))
+        return int(np.argmax(self.expected([features(genome, self.blocks) for genome in genomes])))
+
+    def expected(self, made_of: Sequence[Mapping[str, float]]) -> np.ndarray:
+        """Expected normal scores (m,) of m programs by their features, the mean of those that it was fitted to being
+        0."""
+        rows = np.array([[found.get(name, 0.0) for name in self.names] for found in made_of])
+        return (rows - self.center) @ self.weights
 
 
 def _normal_scores(merits: Sequence[tuple[float, ...]]) -> list[float]:
