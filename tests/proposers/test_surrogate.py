@@ -137,8 +137,12 @@ def test_it_is_an_option_of_the_genetic_proposer():
 def test_by_default_large_generations_draw_fewer_and_samples_one():
     draws = {n: EvolveSettings(candidates=2048, generation=n).draws for n in (1, 8, 32, 64, 256, 2048)}
     assert draws == {1: 32, 8: 32, 32: 32, 64: 16, 256: 4, 2048: 4}
-    others = [{"strategy": "best-of-n"}, {"proposer": "llm"}, {"objective": "demonstrations"}]
-    assert [EvolveSettings(**other).draws for other in others] == [0, 0, 0]
+    others = (
+        EvolveSettings(strategy="best-of-n"),
+        EvolveSettings(proposer="llm"),
+        EvolveSettings(objective="demonstrations"),
+    )
+    assert [other.draws for other in others] == [0, 0, 0]
     assert EvolveSettings(surrogate=0).draws == 0
     assert EvolveSettings().as_config()["surrogate"] == 32
     EvolveSettings(strategy="best-of-n").check()

@@ -58,10 +58,10 @@ class Blocks:
 
     def roles_played(self, genome: Genome) -> list[list[bool]]:
         """For each subgoal, whether a genome has a gene in each of its roles; events are left out."""
-        have: Mapping[Part, set[str]] = {part: {gene.name for gene in genome.genes(part)} for part in ROLES}
-        roles = [(part, role) for part in ROLES for role in ROLES[part] if role != "events"]
-        named = [[(part, getattr(subgoal, role)) for part, role in roles] for subgoal in self.chain]
-        return [[not have[part].isdisjoint(names) for part, names in own if names] for own in named]
+        have = {part: {gene.name for gene in genome.genes(part)} for part in ROLES}
+        roles = [(have[part], role) for part in ROLES for role in ROLES[part] if role != "events"]
+        named = [[(mine, getattr(subgoal, role)) for mine, role in roles] for subgoal in self.chain]
+        return [[not mine.isdisjoint(names) for mine, names in own if names] for own in named]
 
     # ---- from nothing
 
