@@ -55,7 +55,7 @@ def test_the_better_of_many_draws_is_proposed(operator, parents):
     chosen = proposals(proposer(16, known(60)), operator, parents)
     first = proposals(proposer(0, known(60)), operator, parents)
     assert np.mean([*map(has, chosen)]) > np.mean([*map(has, first)]) + 0.2
-    assert len(set(chosen)) > 20, "what the scores leave open is decided differently every time"
+    assert len(set(chosen)) > 20, "every request draws programs of its own"
 
 
 def test_with_few_scores_the_first_draw_is_proposed():

@@ -18,7 +18,7 @@ LEAST = 8
 """Programs with a score before any is predicted."""
 
 PRECISION = 10.0
-"""Of the weights before anything is known, in units of the precision of a score. Between 3 and 30 it changes little."""
+"""Of the weights before anything is known, in units of the precision of a score."""
 
 _SMALLEST = 1e-3
 
@@ -78,8 +78,8 @@ class Surrogate:
         return cls(names, center, np.linalg.solve(precision, rows.T @ (targets - targets.mean())), blocks)
 
     def choice(self, genomes: Sequence[Genome]) -> int:
-        """The program of the highest expected score. Draws of the weights in place of their mean (Thompson sampling)
-        did worse on recorded runs: the programs to choose from are random already."""
+        """The program of the highest expected score, not by a draw of the weights (Thompson sampling): the programs to
+        choose from are random already."""
         return int(np.argmax(self.expected([features(genome, self.blocks) for genome in genomes])))
 
     def expected(self, made_of: Sequence[Mapping[str, float]]) -> np.ndarray:
