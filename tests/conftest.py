@@ -56,6 +56,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.parent.name != "training")
 
 
+@pytest.fixture(autouse=True)
+def keys_do_not_stay() -> Iterator[None]:
+    """Keys that the test's own `.env` put into the environment of the process are gone after it."""
+    before = set(os.environ)
+    yield
+    for name in os.environ.keys() - before:
+        if name.endswith("KEY"):
+            del os.environ[name]
+
+
 @pytest.fixture(scope="session")
 def checker() -> Iterator[Checker]:
     """A checker with the limits of a search; its processes take seconds to start."""

@@ -309,7 +309,7 @@ def test_a_missing_package_names_itself_and_the_setting(monkeypatch: pytest.Monk
 
 
 def test_the_keys_of_a_folder_are_left_alone_without_language_models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)  # of whoever runs the tests
     (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-0123456789abcdef\n")
     assert Secrets(tmp_path).redact("sk-0123456789abcdef") == "***"
     hide("llm", monkeypatch)
