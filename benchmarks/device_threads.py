@@ -31,8 +31,8 @@ from jaxreward.tasks import make_task
 from jaxreward.training import PPO
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import compile_for
+from jaxreward.training.learn_stats import LearnStats
 from jaxreward.training.population import Population
-from jaxreward.training.ppo import LearnStats
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ from jaxreward.training.learners import paper, quick, quick_real
 from jaxreward.training.policy import Policy
 from jaxreward.training.result import TrainResult
 from jaxreward.training.rungs import Rung
+from jaxreward.training.sac_hyperparameters import SAC, Learner
 from jaxreward.training.trainer import Progress, train
 
 __all__ = [
-    "AIRL", "GAIL", "PPO", "Checkpointing", "Cloning", "Execution", "Executor", "Imitation", "Interrupted", "Policy",
-    "Progress", "Rung", "TrainResult", "WorkerLost", "imitate", "paper", "quick", "quick_real", "train",
+    "AIRL", "GAIL", "PPO", "SAC", "Checkpointing", "Cloning", "Execution", "Executor", "Imitation", "Interrupted",
+    "Learner", "Policy", "Progress", "Rung", "TrainResult", "WorkerLost", "imitate", "paper", "quick", "quick_real",
+    "train",
 ]  # fmt: skip

@@ -10,15 +10,15 @@ from jaxreward.programs import Program
 from jaxreward.tasks import Task
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.execution import Execution
-from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.plan import EVAL_EPISODES, Evaluation, chunks_of, most_structures
 from jaxreward.training.population import Population, padded_sizes
+from jaxreward.training.sac_hyperparameters import Learner
 
 
 def compile_ahead(
     task: Task,
     program: Program,
-    ppo: PPO,
+    ppo: Learner,
     *,
     seeds: Sequence[int],
     steps: int,

@@ -9,6 +9,7 @@ from typing import Any
 from jaxreward.errors import InvalidSetting
 from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.rungs import Rung
+from jaxreward.training.sac_hyperparameters import SAC
 from jaxreward.value_words import short
 
 
@@ -20,8 +21,9 @@ def check_task(task: Any) -> None:
 
 def check_ppo(ppo: Any) -> None:
     """Raise an InvalidSetting for what is no learner, or one with an invalid hyperparameter."""
-    if not isinstance(ppo, PPO):
-        raise InvalidSetting(f"ppo is a jaxreward.PPO, such as PPO(learning_rate=1e-3), not {short(ppo)}", "ppo")
+    if not isinstance(ppo, PPO | SAC):
+        message = f"ppo is a jaxreward.PPO or SAC, such as PPO(learning_rate=1e-3), not {short(ppo)}"
+        raise InvalidSetting(message, "ppo")
     ppo.check()
 
 

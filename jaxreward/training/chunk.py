@@ -1,9 +1,9 @@
 """One chunk of a population on one device: compile, start, advance, evaluate.
 
 Two compiled functions do the work. `collect` holds the environment and the programs and is compiled for each
-population, in one piece or in several that other populations may use again; `learn` holds PPO, depends on shapes
-alone, and is compiled once for many populations. The host alternates them, so a training can be watched, stopped
-and saved between any two updates.
+population, in one piece or in several that other populations may use again; `learn` holds the learner, depends on
+shapes alone, and is compiled once for many populations. The host alternates them, so a training can be watched,
+stopped and saved between any two updates.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -21,35 +21,41 @@ from flax import struct
 
 from jaxreward.devices import exact
 from jaxreward.tasks import Task, compiler_options, metric_names
+from jaxreward.training.algorithms import algorithm_of
 from jaxreward.training.collector import Collection, Collector
 from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signature, xla_options
 from jaxreward.training.distributions import Distribution
 from jaxreward.training.fused import Fused
-from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName
+from jaxreward.training.hyperparameters import CollectorName, CompileName
 from jaxreward.training.imitation import Adversarial, Cloning, Experts, ImitationRows, Method
 from jaxreward.training.imitation.cloning import clone
 from jaxreward.training.imitation.discriminator import init_discriminator, new_discriminator
 from jaxreward.training.imitation.learning import learn_adversarially
-from jaxreward.training.networks import ActorCritic, init_padded
+from jaxreward.training.learn_stats import LearnStats
+from jaxreward.training.networks import PolicyNetwork
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
-from jaxreward.training.ppo import Agent, LearnStats, learn, new_agent
 from jaxreward.training.rollout import RolloutState, Trajectory, action_noise, reset_pool, start_rollout
 from jaxreward.training.rollout_statistics import Stats
+from jaxreward.training.sac_hyperparameters import Learner
 from jaxreward.training.stepwise import Stepwise, compile_structure
 
 # What a seed's random numbers are for; each purpose is folded into the key before anything else is.
 _ORDER, _POOL, _START, _NOISE, _LEVELS, _PLAY = range(6)
 
 
+Agents = Any
+"""Of an algorithm: `ppo.Agent` or `sac.SoftAgent`."""
+
+
 class TrainerState(struct.PyTreeNode):
     """Everything that a chunk's training depends on from here: leaves (C, S, ...), on the device."""
 
-    agents: Agent
+    agents: Agents
     rollout: RolloutState
 
 
-Shapes = tuple[Agent, RolloutState, Any, Stats]
+Shapes = tuple[Agents, RolloutState, Any, Stats]
 """Of agents, episodes, initial states and statistics."""
 
 
@@ -60,7 +66,7 @@ class Chunk:
         self,
         task: Task,
         population: Population,
-        ppo: PPO,
+        ppo: Learner,
         seeds: Sequence[int],
         device: Device,
         collector: CollectorName = "fused",
@@ -76,7 +82,8 @@ class Chunk:
         self.compilation: CompileName = compilation
         self.task, self.population, self.ppo, self.device = task, population, ppo, device
         self.seeds = tuple(seeds)
-        self.network = ActorCritic.of(task, ppo)
+        self.algorithm = algorithm_of(ppo)
+        self.network: PolicyNetwork = self.algorithm.network(task, ppo)
         self.lanes, self.imitation = lanes or ppo.envs, imitation
         self.compile_s = 0.0
         self._hyper = jax.device_put(jax.tree.map(jnp.float32, ppo), device)
@@ -129,12 +136,12 @@ class Chunk:
         agents, rollout, _, stats = of
         seen = (self._trajectory(rollout), stats.finite) if self._plays else (None, None)
         experts = self.imitation and self.imitation.shapes(self.population.width)
-        shapes = (agents, *seen, self._keys, jnp.float32(0), self._hyper, experts)
+        shapes = (agents, *seen, self._keys, jnp.float32(0), jnp.int32(0), self._hyper, experts)
         key = (self.network, jax.tree.structure(self.ppo), type(self._method), self._method, signature(shapes), device)
         return LEARNERS.get(key, lambda: compile_for(self._learn_all, shapes, device, donate=(0,)))
 
     def _compile_rest(self, shapes: Shapes) -> Any:
-        """PPO, which is returned; and the small functions, by calling them."""
+        """The learner, which is returned; and the small functions, by calling them."""
         with jax.default_device(self.device):
             learn = self._compile_learn(shapes, self.device)
             for envs in {self.ppo.envs, self.lanes}:
@@ -150,17 +157,16 @@ class Chunk:
 
     def _shapes(self, envs: int) -> Shapes:
         """Of agents, episodes in `envs` environments, initial states and statistics."""
-        obs = jnp.zeros(self.population.width)
-        one = jax.eval_shape(self.network.init, self._keys[0], obs, self.network.memory(()))["params"]
+        one = self.algorithm.shapes(self.network, self.ppo, self.population.width)
         params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
         pool = jax.eval_shape(partial(reset_pool, self.task, envs=envs), self._keys)
         agents = jax.eval_shape(
-            partial(_new_agents, self.ppo, self.population.width, self._method), params, self._judges()
+            partial(_new_agents, self.ppo, self.population.width, self.network, self._method), params, self._judges()
         )
         rollout = jax.eval_shape(partial(_new_rollout, self.task, self.network, self.shape[0]), pool)
         return agents, rollout, pool, jax.eval_shape(self.fresh_stats)
 
-    def _collection(self, agents: Agent, rollout: RolloutState, pool: Any, stats: Stats, device: Device) -> Collection:
+    def _collection(self, agents: Agents, rollout: RolloutState, pool: Any, stats: Stats, device: Device) -> Collection:
         ppo, envs = self.ppo, rollout.elapsed.shape[-1]
         noise = jax.eval_shape(partial(self._noise, envs=envs), self._keys)
         shapes = (agents.variables, rollout, pool, noise, stats)
@@ -189,20 +195,21 @@ class Chunk:
 
     def _learn_all(
         self,
-        agents: Agent,
+        agents: Agents,
         trajectory: Trajectory | None,
         finite: jax.Array | None,
         keys: jax.Array,
         progress: jax.Array,
-        hyper: PPO,
+        update: jax.Array,
+        hyper: Any,
         experts: Experts | None,
-    ) -> tuple[Agent, LearnStats]:
+    ) -> tuple[Agents, LearnStats]:
         """An update of every agent; of what an agent learns from, the trajectory or the experts may be None."""
-        network, method = self.network, self._method
+        network, method = cast(Any, self.network), self._method
 
-        def agent(a: Agent, t: Any, f: Any, k: jax.Array, of: Any) -> tuple[Agent, LearnStats]:
+        def agent(a: Any, t: Any, f: Any, k: jax.Array, of: Any) -> tuple[Any, LearnStats]:
             if method is None or experts is None:
-                return learn(a, t, f, k, progress, network, hyper)
+                return self.algorithm.learn(a, t, f, k, progress, update, network, hyper)
             e = experts.replace(of=of)
             if isinstance(method, Cloning):
                 return clone(a, e, k, progress, network, hyper)
@@ -228,16 +235,15 @@ class Chunk:
 
     def start(self) -> TrainerState:
         """The state before the first update."""
-        network, initializer = self.network, self.ppo.initializer
-        params = self._by_width(lambda seed, width, padded: init_padded(network, seed, width, padded, initializer))
+        params = self._by_width(partial(self.algorithm.init, self.network, self.ppo))
         with jax.default_device(self.device):
             pool = self._resets(_fold(self._keys, _START), self.ppo.envs)
-            agents = _new_agents(self.ppo, self.population.width, self._method, params, self._judges())
+            agents = _new_agents(self.ppo, self.population.width, self.network, self._method, params, self._judges())
             return TrainerState(agents, _new_rollout(self.task, self.network, self.shape[0], pool))
 
     def _judges(self) -> Any:
         """The first parameters of the discriminators, None where there are none."""
-        network, method = self.network, self._method
+        network, method = cast(Any, self.network), self._method
         if not isinstance(method, Adversarial):
             return None
         return self._by_width(lambda *of: init_discriminator(network, method, *of))
@@ -258,15 +264,15 @@ class Chunk:
     def update(
         self, state: TrainerState, stats: Stats, index: int, progress: float
     ) -> tuple[TrainerState, Stats, LearnStats]:
-        """One PPO update of every agent, number `index`, with `progress` of the budget spent."""
+        """One update of every agent, number `index`, with `progress` of the budget spent."""
         with jax.default_device(self.device):
             rollout, trajectory, finite = state.rollout, None, None
             if self._plays:
                 rollout, trajectory, stats = self.collect(state, stats, index)
                 finite = stats.finite
-            spent = jax.device_put(np.float32(progress), self.device)
+            when = jax.device_put((np.float32(progress), np.int32(index)), self.device)
             order = _fold(self._keys, _ORDER, index)
-            agents, learned = self._learn(state.agents, trajectory, finite, order, spent, self._hyper, self._experts)
+            agents, learned = self._learn(state.agents, trajectory, finite, order, *when, self._hyper, self._experts)
         return TrainerState(agents, rollout), stats, learned
 
     def collect(self, state: TrainerState, stats: Stats, index: int) -> tuple[RolloutState, Trajectory, Stats]:
@@ -322,16 +328,19 @@ def _fold(keys: jax.Array, *numbers: int) -> jax.Array:
 
 
 # jit, and not eager calls, also because donated arguments must not share a buffer of zeros
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _new_agents(ppo: PPO, width: int, method: Method | None, params: Any, judges: Any) -> Agent:
-    agents = jax.vmap(jax.vmap(lambda p: new_agent(p, ppo, width)))(params)
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _new_agents(
+    learner: Learner, width: int, network: PolicyNetwork, method: Method | None, params: Any, judges: Any
+) -> Agents:
+    begin = algorithm_of(learner).new_agent
+    agents = jax.vmap(jax.vmap(lambda p: begin(p, learner, width, network)))(params)
     if not isinstance(method, Adversarial):
         return agents
     return agents.replace(discriminator=jax.vmap(jax.vmap(new_discriminator))(judges))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _new_rollout(task: Task, network: ActorCritic, candidates: int, pool: Any) -> RolloutState:
+def _new_rollout(task: Task, network: PolicyNetwork, candidates: int, pool: Any) -> RolloutState:
     return start_rollout(task, pool, candidates, network)
 
 

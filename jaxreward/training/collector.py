@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from jaxreward.tasks import Task, slice_limit
 from jaxreward.training.compiled import signature
-from jaxreward.training.networks import ActorCritic, Variables
+from jaxreward.training.networks import PolicyNetwork, Variables
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
 from jaxreward.training.rollout import RolloutState, Trajectory
@@ -34,7 +34,7 @@ class Collection:
 
     task: Task
     population: Population
-    network: ActorCritic
+    network: PolicyNetwork
     length: int
     repeat: int
     device: Device

@@ -14,9 +14,9 @@ from jaxreward.devices import exact
 from jaxreward.programs import Program
 from jaxreward.records import Measure
 from jaxreward.tasks import Task, compiler_options
-from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.networks import Variables
 from jaxreward.training.policy import Policy
+from jaxreward.training.sac_hyperparameters import Learner
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Episode:
 
 
 def play(
-    task: Task, program: Program, variables: Variables, ppo: PPO, episodes: int = 3, seed: int = 0
+    task: Task, program: Program, variables: Variables, ppo: Learner, episodes: int = 3, seed: int = 0
 ) -> list[Episode]:
     """Let an agent play; the same `seed` gives the same initial states and the same chance to every agent.
 

@@ -12,7 +12,6 @@ from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.tasks import Box, Task, compiler_options
 from jaxreward.training.executor import Executor
 from jaxreward.training.hyperparameters import (
-    PPO,
     CollectorName,
     CollectorOption,
     CompileName,
@@ -21,6 +20,7 @@ from jaxreward.training.hyperparameters import (
     PopulationOption,
 )
 from jaxreward.training.plan import Device
+from jaxreward.training.sac_hyperparameters import Learner
 
 _FEW_STEPS, _MANY_STEPS = 20_000, 1_000_000
 
@@ -63,7 +63,7 @@ class Execution:
             return self.executor.platform
         return self.devices[0].platform if self.devices else jax.default_backend()
 
-    def check(self, ppo: PPO) -> None:
+    def check(self, ppo: Learner) -> None:
         """Raise an InvalidSetting or UnknownName for the first setting that is invalid with this learner."""
         if self.chunk is not None and self.chunk < 1:
             raise InvalidSetting(f"a chunk holds at least 1 candidate, not {self.chunk}", "chunk")
@@ -91,7 +91,7 @@ class Execution:
             )
 
     def resolve(
-        self, task: Task, ppo: PPO, seeds: int, steps: int, platform: str, shared: int = 1
+        self, task: Task, ppo: Learner, seeds: int, steps: int, platform: str, shared: int = 1
     ) -> tuple[CollectorName, CompileName]:
         """What `auto` stands for in a training of `seeds` x `steps` environment steps a candidate.
 
@@ -121,6 +121,6 @@ class Execution:
         return self.population
 
 
-def steppable(ppo: PPO) -> bool:
+def steppable(ppo: Learner) -> bool:
     """Whether a stepwise collector can serve this learner."""
     return ppo.action_repeat == 1 and not ppo.gru

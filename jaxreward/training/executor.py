@@ -19,9 +19,10 @@ from jaxreward.programs import Program
 from jaxreward.tasks import Task, digest_of, options_of
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.history import History
-from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName, PopulationName
+from jaxreward.training.hyperparameters import CollectorName, CompileName, PopulationName
 from jaxreward.training.imitation import ImitationRows
 from jaxreward.training.plan import Evaluation, Schedule
+from jaxreward.training.sac_hyperparameters import Learner
 
 
 class Interrupted(Exception):
@@ -87,7 +88,7 @@ class Job:
     members: int
     width: int
     terms: int
-    ppo: PPO
+    ppo: Learner
     seeds: tuple[int, ...]
     schedule: Schedule
     first: int

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from flax import struct
 
-from jaxreward.training.ppo import LearnStats
+from jaxreward.training.learn_stats import LearnStats
 from jaxreward.training.rollout_statistics import Stats
 
 _PER_CANDIDATE = {"obs_min", "obs_max"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from flax import struct
@@ -133,17 +134,17 @@ class PPO(struct.PyTreeNode):
 
     def check(self) -> None:
         """Raise an InvalidSetting for the first hyperparameter that is invalid."""
-        self._check_types()
+        check_types(self)
         positive, unit = (
             ("learning_rate", "max_grad_norm", "adam_epsilon", "reward_scale"),
             ("decay", "discount", "gae_lambda"),
         )
         for name in positive:
             if not 0 < getattr(self, name) < math.inf:
-                raise _invalid(name, f"must be a positive number, not {getattr(self, name)}")
+                raise invalid(self, name, f"must be a positive number, not {getattr(self, name)}")
         for name in unit:
             if not 0 <= getattr(self, name) <= 1:
-                raise _invalid(name, f"must lie in [0, 1], not {getattr(self, name)}")
+                raise invalid(self, name, f"must lie in [0, 1], not {getattr(self, name)}")
         for name in ("center_values", "absorbing"):
             if getattr(self, name) and self.discount == 1:
                 message = f"PPO.{name} needs a discount below 1: without one values may be infinite"
@@ -153,7 +154,7 @@ class PPO(struct.PyTreeNode):
             raise InvalidSetting(message, "ppo.absorbing", "ppo.bootstrap")
         for name in ("clip", "value_clip", "observation_clip"):
             if not getattr(self, name) > 0:
-                raise _invalid(name, f"must be positive, not {getattr(self, name)}")
+                raise invalid(self, name, f"must be positive, not {getattr(self, name)}")
         for name in ("entropy", "value_coefficient"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InvalidSetting(
@@ -161,7 +162,7 @@ class PPO(struct.PyTreeNode):
                 )
         for name in ("envs", "unroll", "unrolls", "epochs", "minibatches", "action_repeat"):
             if getattr(self, name) < 1:
-                raise _invalid(name, f"must be at least 1, not {getattr(self, name)}")
+                raise invalid(self, name, f"must be at least 1, not {getattr(self, name)}")
         self._check_memory()
         whole = self.fresh_values or self.gru > 0
         shuffled = self.envs * (self.unrolls if whole else self.length)
@@ -175,10 +176,7 @@ class PPO(struct.PyTreeNode):
             ("activation", ("tanh", "relu", "swish")), ("initializer", ("orthogonal", "lecun")),
             ("precision", ("float32", "tf32", "bfloat16")),
         ):  # fmt: skip
-            if getattr(self, name) not in known:
-                raise InvalidSetting(
-                    f"PPO.{name} must be one of {', '.join(known)}, not '{getattr(self, name)}'", f"ppo.{name}"
-                )
+            check_choice(self, name, known)
         if not self.hidden or min((*self.hidden, *self.value_hidden)) < 1:
             said = " ".join(map(str, (*self.hidden, *self.value_hidden))) or "nothing"
             raise InvalidSetting(
@@ -187,25 +185,12 @@ class PPO(struct.PyTreeNode):
                 *("ppo.hidden", "ppo.value_hidden"),
             )
 
-    def _check_types(self) -> None:
-        for field in dataclasses.fields(self):
-            value, default = getattr(self, field.name), field.default
-            kind = type(default)
-            if kind is tuple and isinstance(value, list | tuple) and all(hasattr(item, "__index__") for item in value):
-                continue
-            if kind in _NUMBERS and hasattr(value, _NUMBERS[kind]):  # of Python, NumPy or JAX
-                continue
-            if kind is bool or (kind is str and isinstance(value, str)):
-                continue
-            words = kind_in_words(tuple[int, ...] if kind is tuple else kind)
-            raise _invalid(field.name, f"must be {words}, not {short(value)}")
-
     def _check_memory(self) -> None:
         if self.gru < 0:
-            raise _invalid("gru", f"must not be negative, not {self.gru}; 0 is for no memory")
+            raise invalid(self, "gru", f"must not be negative, not {self.gru}; 0 is for no memory")
         for name, least in (("action_embedding", self.action_embedding), ("heads", min((1, *self.heads)))):
             if least < 1:
-                raise _invalid(name, f"must be at least 1, not {least}")
+                raise invalid(self, name, f"must be at least 1, not {least}")
         if not self.gru:
             if self.heads or not self.reset_memory or self.action_embedding != PPO.action_embedding:
                 raise InvalidSetting(
@@ -224,6 +209,28 @@ class PPO(struct.PyTreeNode):
 _NUMBERS = {int: "__index__", float: "__float__"}
 
 
-def _invalid(name: str, rule: str) -> InvalidSetting:
+def check_types(settings: Any) -> None:
+    """Raise an InvalidSetting for the first field of a learner's settings that is of another type than its default."""
+    for field in dataclasses.fields(settings):
+        value, default = getattr(settings, field.name), field.default
+        kind = type(default)
+        if kind is tuple and isinstance(value, list | tuple) and all(hasattr(item, "__index__") for item in value):
+            continue
+        if kind in _NUMBERS and hasattr(value, _NUMBERS[kind]):  # of Python, NumPy or JAX
+            continue
+        if kind is bool or (kind is str and isinstance(value, str)):
+            continue
+        words = kind_in_words(tuple[int, ...] if kind is tuple else kind)
+        raise invalid(settings, field.name, f"must be {words}, not {short(value)}")
+
+
+def check_choice(settings: Any, name: str, known: Sequence[str]) -> None:
+    """Raise an InvalidSetting unless the field `name` is one of these."""
+    if getattr(settings, name) not in known:
+        raise invalid(settings, name, f"must be one of {', '.join(known)}, not '{getattr(settings, name)}'")
+
+
+def invalid(settings: Any, name: str, rule: str) -> InvalidSetting:
     """The error of a hyperparameter that breaks a rule."""
-    return InvalidSetting(f"PPO.{name} {rule}", f"ppo.{name}")
+    of = type(settings).__name__
+    return InvalidSetting(f"{of}.{name} {rule}", f"{of.lower()}.{name}")

@@ -12,7 +12,7 @@ only, normalised or not, so their gradients are zero and they stay what they are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import flax.linen as nn
 import jax
@@ -66,6 +66,34 @@ class GRU(nn.Module):
         rows = hidden.reshape(-1, H), x.reshape(-1, x.shape[-1])
         after = cast(jax.Array, gru(*rows, wi, wh, bi, bn, self.precision))
         return after.reshape(hidden.shape)
+
+
+class PolicyNetwork(Protocol):
+    """What chooses actions: a flax module of one agent, hashable, whatever the learner.
+
+    Attributes:
+        distribution: over actions.
+        precision: of matrix products.
+        gru: units of a memory, 0 without one.
+    """
+
+    @property
+    def distribution(self) -> Any: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def gru(self) -> int: ...
+    def memory(self, shape: tuple[int, ...]) -> Memory | None:
+        """Nothing known yet, for agents of leading `shape`; None if they have no memory."""
+        ...
+
+    def remember(self, hidden: Any, sample: jax.Array, reward: jax.Array, done: jax.Array) -> Memory | None:
+        """The memory after a step that left this hidden state."""
+        ...
+
+    def apply(self, variables: Any, *args: Any) -> Any:
+        """What `networks.apply` returns, of observations and a memory."""
+        ...
 
 
 class ActorCritic(nn.Module):
@@ -144,12 +172,17 @@ class ActorCritic(nn.Module):
 
 
 def apply(
-    network: ActorCritic, variables: Variables, obs: jax.Array, memory: Memory | None = None
+    network: PolicyNetwork, variables: Variables, obs: jax.Array, memory: Memory | None = None
 ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
     """Parameters of the distribution (..., outputs), value (...) and, with a GRU, the hidden state that follows
     (..., H), of observations (..., d)."""
     with jax.default_matmul_precision(PRECISIONS[network.precision]):  # gradients are computed as the products are
         return cast(tuple[jax.Array, jax.Array, jax.Array | None], network.apply(variables, obs, memory))
+
+
+def variables_of(params: Params, moments: Any) -> Variables:
+    """What a network is applied with."""
+    return {"params": params} if moments is None else {"params": params, "moments": {"running": moments}}
 
 
 # ---- running moments of observations

@@ -10,8 +10,9 @@ from typing import Any
 
 from jaxreward.errors import InvalidSetting
 from jaxreward.tasks import Task
-from jaxreward.training.hyperparameters import PPO
+from jaxreward.training.algorithms import algorithm_of
 from jaxreward.training.rungs import Rung
+from jaxreward.training.sac_hyperparameters import Learner
 
 Device = Any
 """A `jax.Device`, which type checkers take for a variable."""
@@ -33,7 +34,7 @@ class Evaluation:
     rounds: int
 
     @classmethod
-    def of(cls, ppo: PPO, episodes: int) -> Evaluation:
+    def of(cls, ppo: Learner, episodes: int) -> Evaluation:
         """`episodes` at the end, rounded up to whole rounds. There are as many lanes as environments in training, whose
         collector then serves both, but no more than episodes: those of thousands of environments would take longer
         than the training between two checkpoints."""
@@ -56,7 +57,7 @@ class Schedule:
         return [(start, at, rungs) for start, (at, rungs) in zip(starts, ends, strict=True)]
 
 
-def make_schedule(ppo: PPO, steps: int, checkpoints: int, rungs: Sequence[Rung]) -> Schedule:
+def make_schedule(ppo: Learner, steps: int, checkpoints: int, rungs: Sequence[Rung]) -> Schedule:
     """Updates for a budget of `steps` environment steps a seed, rounded up to whole updates."""
     if steps < 1:
         raise InvalidSetting(f"the budget must be at least 1 environment step, not {steps}", "steps")
@@ -75,14 +76,14 @@ def make_schedule(ppo: PPO, steps: int, checkpoints: int, rungs: Sequence[Rung])
     return Schedule(updates, tuple(sorted({*even, *cuts})), tuple(cuts.items()))
 
 
-def curve_points(task: Task, ppo: PPO, steps: int, episodes: int = EVAL_EPISODES) -> int:
+def curve_points(task: Task, ppo: Learner, steps: int, episodes: int = EVAL_EPISODES) -> int:
     """Checkpoints of a training of a search: ten, but fewer, at least four, where their held-out episodes would take
     more steps than the training of a seed; two where those of a single point do."""
     affordable = steps // (Evaluation.of(ppo, episodes).lanes * task.horizon)
     return max(4 if affordable > 1 else 2, min(10, affordable))
 
 
-def held_out_steps(task: Task, ppo: PPO, points: int, episodes: int) -> int:
+def held_out_steps(task: Task, ppo: Learner, points: int, episodes: int) -> int:
     """Environment steps of the held-out episodes of one agent, at most: a round at each point of the curves, and as
     many as it takes for the `episodes` at the end."""
     evaluation = Evaluation.of(ppo, episodes)
@@ -163,21 +164,10 @@ def memory_limit(memory_gb: float | None, devices: Sequence[Device]) -> int:
     return free * 1024 // 2 // len(devices)
 
 
-def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int) -> int:
-    """Candidates of a chunk that should fit in memory, before anything is compiled.
-
-    The unroll's observations are written, transposed for the learner and gathered into minibatches, three copies and
-    a half. Of a minibatch every layer keeps its outputs for the gradient, and every weight has its gradient, Adam's
-    moments and copies. The factors are rounded from what the compiler said of fifteen learners on CPU. Its own account
-    corrects a guess that is too large, but nothing one that is too small.
-    """
-    layers = [pair for widths in (ppo.hidden, ppo.value_hidden) for pair in pairwise((widest, *widths))]
-    weights, units = sum(a * b for a, b in layers), sum(b for _, b in layers)
-    if ppo.gru:  # six products, and what is kept of each for the gradient
-        weights += 3 * ppo.gru * (ppo.gru + ppo.hidden[-1]) + 2 * ppo.gru * sum(ppo.heads[:1])
-        units += 8 * ppo.gru + 2 * sum(ppo.heads)
-    floats = ppo.envs * ppo.length * (3.5 * (widest + 16) + 3.0 * units / ppo.minibatches) + 8.0 * weights
-    return max(1, int(limit / (4 * seeds * floats)))
+def first_chunk(widest: int, seeds: int, ppo: Learner, limit: int) -> int:
+    """Candidates of a chunk that should fit in memory, before anything is compiled. The compiler's own account corrects
+    a guess that is too large, but nothing one that is too small."""
+    return max(1, int(limit / (4 * seeds * algorithm_of(ppo).floats(ppo, widest))))
 
 
 def most_structures(platform: str) -> int | None:

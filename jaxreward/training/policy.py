@@ -12,9 +12,10 @@ from flax import struct
 from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Program
 from jaxreward.tasks import Task
-from jaxreward.training.hyperparameters import PPO
-from jaxreward.training.networks import ActorCritic, Memory, Variables
+from jaxreward.training.algorithms import network_of
+from jaxreward.training.networks import Memory, PolicyNetwork, Variables
 from jaxreward.training.rollout import PolicyOutput, act, finite_or_zero
+from jaxreward.training.sac_hyperparameters import Learner
 
 
 class Carry(struct.PyTreeNode):
@@ -61,7 +62,7 @@ class Policy:
     task: Task
     program: Program
     variables: Variables = field(repr=False)
-    ppo: PPO
+    ppo: Learner
     deterministic: bool = False
 
     def __repr__(self) -> str:
@@ -69,8 +70,8 @@ class Policy:
         return f"Policy({self.task.name}, program {self.program.name!r}, {kind})"
 
     @property
-    def network(self) -> ActorCritic:
-        return ActorCritic.of(self.task, self.ppo)
+    def network(self) -> PolicyNetwork:
+        return network_of(self.task, self.ppo)
 
     def __call__(self, state: Any, key: jax.Array | None = None) -> jax.Array:
         """The action in a state of the task, int32 () or float32 (...).

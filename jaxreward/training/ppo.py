@@ -13,26 +13,19 @@ from flax import struct
 
 from jaxreward.kernels.gae import gae
 from jaxreward.training.hyperparameters import PPO
-from jaxreward.training.networks import ActorCritic, Memory, Params, Variables, add_moments, apply, new_moments
+from jaxreward.training.learn_stats import LearnStats
+from jaxreward.training.networks import (
+    ActorCritic,
+    Memory,
+    Params,
+    Variables,
+    add_moments,
+    apply,
+    new_moments,
+    variables_of,
+)
+from jaxreward.training.reward_scale import MAX_SCALED_REWARD, RewardScale, add_returns, new_scale
 from jaxreward.training.rollout import Trajectory
-
-# A first reward after long silence is large against the running mean square; one step is not to
-# outweigh all before it.
-MAX_SCALED_REWARD = 10.0
-
-
-class RewardScale(struct.PyTreeNode):
-    """The running root mean square of the discounted return, by which rewards are divided.
-
-    `ret` (E,) is the discounted sum of past rewards of each running episode, `square` the mean of
-    its square over `count` steps. The mean square and not the variance: a constant reward has none.
-    `value` () is what values are estimated from, in units of the reward; None unless they are centred.
-    """
-
-    ret: jax.Array
-    square: jax.Array
-    count: jax.Array
-    value: jax.Array | None = None
 
 
 class Agent(struct.PyTreeNode):
@@ -54,13 +47,6 @@ class Agent(struct.PyTreeNode):
     def variables(self) -> Variables:
         """What the network is applied with."""
         return variables_of(self.params, self.moments)
-
-
-class LearnStats(struct.PyTreeNode):
-    """Scalars of one update: policy entropy and explained variance of the value."""
-
-    entropy: jax.Array
-    value_fit: jax.Array
 
 
 class Batch(struct.PyTreeNode):
@@ -85,11 +71,6 @@ class Batch(struct.PyTreeNode):
     memory: Memory | None = None
 
 
-def variables_of(params: Params, moments: Any) -> Variables:
-    """What a network is applied with."""
-    return {"params": params} if moments is None else {"params": params, "moments": {"running": moments}}
-
-
 def optimizer(hyper: PPO) -> optax.GradientTransformation:
     """Clip by global norm, then Adam; the learning rate is applied by `learn`, since it is traced."""
     return optax.chain(
@@ -99,9 +80,7 @@ def optimizer(hyper: PPO) -> optax.GradientTransformation:
 
 def new_agent(params: Params, hyper: PPO, width: int) -> Agent:
     """An agent that has learned nothing, for observations of `width` features, padding included."""
-    zero = jnp.zeros(())
-    value = zero if hyper.center_values else None
-    scale = RewardScale(ret=jnp.zeros(hyper.envs), square=zero, count=zero, value=value)
+    scale = new_scale(hyper.envs, jnp.zeros(()) if hyper.center_values else None)
     moments = new_moments(width) if hyper.normalize_observations else None
     return Agent(params, moments, optimizer(hyper).init(params), scale, jnp.zeros((), bool))
 
@@ -151,18 +130,11 @@ def scaled_rewards(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> tu
         kept = scale.replace(value=value, count=scale.count + rewards.size)
         return kept, rewards * hyper.reward_scale + _shift(value, trajectory, hyper) * hyper.reward_scale
 
-    def step(ret: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        reward, done = x
-        ret = hyper.discount * ret + reward
-        return jnp.where(done, 0.0, ret), ret
-
-    last, returns = jax.lax.scan(step, scale.ret, (rewards, trajectory.done))
-    count = scale.count + returns.size
-    square = scale.square + (jnp.square(returns).mean() - scale.square) * returns.size / count
-    unit = jnp.sqrt(square + 1e-8)
+    scale = add_returns(scale.replace(value=value), rewards, trajectory.done, hyper.discount)
+    unit = scale.unit
     scaled = jnp.clip(trajectory.reward / unit, -MAX_SCALED_REWARD, MAX_SCALED_REWARD) * times
     shifted = scaled + _shift(value, trajectory, hyper) / unit
-    return RewardScale(last, square, count, value), shifted * hyper.reward_scale
+    return scale, shifted * hyper.reward_scale
 
 
 def _centre(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> jax.Array | None:

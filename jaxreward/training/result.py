@@ -18,11 +18,11 @@ from jaxreward.table import Table, escaped
 from jaxreward.tasks import Task
 from jaxreward.training.association import FEW, association, won_or_lost
 from jaxreward.training.history import History
-from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.networks import Variables, unpad
 from jaxreward.training.notices import notices
 from jaxreward.training.policy import Policy
 from jaxreward.training.rungs import Standing
+from jaxreward.training.sac_hyperparameters import Learner
 
 _TERM_POINTS = 10
 _OF_ANY_LEARNER = ("dead_features", "seed_spread", "plateau", "diverged")
@@ -83,7 +83,7 @@ class TrainResult:
     compilation: str = ""
     population: str = ""
     task: Task | None = None
-    ppo: PPO | None = None
+    ppo: Learner | None = None
     imitation: str = ""
 
     def __repr__(self) -> str:
@@ -198,7 +198,7 @@ class TrainResult:
 
     def variables(self, candidate: int, seed: int) -> Variables:
         """The network's variables of one agent, for observations of the program's own size: `params`, and
-        `moments` where observations are normalised. `ActorCritic.of(task, ppo).apply` takes them.
+        `moments` where observations are normalised. `algorithms.network_of(task, ppo).apply` takes them.
 
         `candidate` and `seed` are positions.
 

@@ -21,7 +21,7 @@ from flax import struct
 
 from jaxreward.tasks import ExtraMetrics, Task, batched_step, measure_of
 from jaxreward.training.distributions import Distribution
-from jaxreward.training.networks import ActorCritic, Memory, Variables, apply
+from jaxreward.training.networks import Memory, PolicyNetwork, Variables, apply
 from jaxreward.training.population import Population
 from jaxreward.training.rollout_statistics import Stats
 
@@ -63,7 +63,7 @@ def reset_pool(task: Task, keys: jax.Array, envs: int) -> Any:
     return jax.vmap(lambda key: jax.vmap(task.reset)(jax.random.split(key, envs)))(keys)
 
 
-def start_rollout(task: Task, pool: Any, candidates: int, network: ActorCritic | None = None) -> RolloutState:
+def start_rollout(task: Task, pool: Any, candidates: int, network: PolicyNetwork | None = None) -> RolloutState:
     """Episodes at their first step, the same initial states for every candidate; `network` says what a recurrent agent
     remembers."""
     seeds, envs = jax.tree.leaves(pool)[0].shape[:2]
@@ -80,7 +80,7 @@ def start_rollout(task: Task, pool: Any, candidates: int, network: ActorCritic |
 def collect(
     task: Task,
     population: Population,
-    network: ActorCritic,
+    network: PolicyNetwork,
     length: int,
     repeat: int,
     platform: str,
@@ -180,7 +180,7 @@ def finite_or_zero(x: jax.Array) -> jax.Array:
 
 
 def act(
-    network: ActorCritic, variables: Variables, raw_obs: jax.Array, memory: Memory | None, noise: jax.Array
+    network: PolicyNetwork, variables: Variables, raw_obs: jax.Array, memory: Memory | None, noise: jax.Array
 ) -> PolicyOutput:
     """The actions of one agent by observations (..., d) and noise (..., ...)."""
     policy = network.distribution
@@ -197,7 +197,12 @@ _BLOCK = 512
 
 
 def act_in_blocks(
-    blocks: int, network: ActorCritic, variables: Variables, raw_obs: jax.Array, memory: Memory | None, noise: jax.Array
+    blocks: int,
+    network: PolicyNetwork,
+    variables: Variables,
+    raw_obs: jax.Array,
+    memory: Memory | None,
+    noise: jax.Array,
 ) -> PolicyOutput:
     """`act` on observations (E, d), so many blocks of them one after the other."""
     rows = jax.tree.map(lambda x: x.reshape((blocks, -1, *x.shape[1:])), (raw_obs, memory, noise))
@@ -214,7 +219,7 @@ class PopulationEnv:
     """
 
     task: Task
-    network: ActorCritic
+    network: PolicyNetwork
     platform: str
     candidates: int
     seeds: int

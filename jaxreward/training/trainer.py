@@ -33,7 +33,7 @@ from jaxreward.training.chunk import TrainerState
 from jaxreward.training.execution import Execution
 from jaxreward.training.executor import Checkpointing, Done, Executor, Job, Supervisor, WorkerLost, WorkersLost
 from jaxreward.training.history import History
-from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName, PopulationName
+from jaxreward.training.hyperparameters import CollectorName, CompileName, PopulationName
 from jaxreward.training.imitation import Imitation, ImitationRows
 from jaxreward.training.learners import for_imitation, quick
 from jaxreward.training.local import LocalExecutor
@@ -50,6 +50,7 @@ from jaxreward.training.plan import (
 from jaxreward.training.population import padded_sizes, size_in_bank
 from jaxreward.training.result import TrainResult
 from jaxreward.training.rungs import Rung, Standing, verdicts
+from jaxreward.training.sac_hyperparameters import SAC, Learner
 from jaxreward.training.stepwise import common_size
 
 _LOSSES = 3
@@ -84,7 +85,7 @@ class _Group:
 def train(
     task: Task,
     programs: Candidate | Sequence[Candidate],
-    ppo: PPO | None = None,
+    ppo: Learner | None = None,
     *,
     seeds: int | Sequence[int] = 3,
     steps: int = 1_000_000,
@@ -107,8 +108,8 @@ def train(
         task: what to solve.
         programs: the candidates, C of them: programs, functions of (state) or (state, action, next_state), pairs of
             both, and paths of programs; one alone stands for a list of it.
-        ppo: hyperparameters; those of `quick` for the task and the devices that train it if omitted, with `imitation`
-            in the form of `learners.for_imitation`.
+        ppo: the learner's hyperparameters, a `PPO` or a `SAC`; those of `quick` for the task and the devices that train
+            it if omitted, with `imitation` in the form of `learners.for_imitation`.
         seeds: a number S, for seeds 0 .. S-1, or the seeds themselves.
         steps: environment steps of each agent, rounded up to whole updates.
         rungs: cuts within the budget; the learning rate always follows the whole budget.
@@ -158,7 +159,13 @@ def train(
         raise InvalidSetting(message, "rung.untrained")
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
     candidates = programs_of(programs, task, trusted)
-    learned_from = ImitationRows.of(imitation, task, candidates, ppo) if imitation is not None else None
+    learned_from = None
+    if isinstance(ppo, SAC):
+        if imitation is not None:
+            raise InvalidSetting("SAC learns from the rewards of programs: learn from demonstrations with PPO", "ppo")
+        ppo = ppo.for_updates(schedule.updates)
+    elif imitation is not None:
+        learned_from = ImitationRows.of(imitation, task, candidates, ppo)
     given, local = execution.executor, partial(LocalExecutor, execution.devices, execution.memory_gb)
     with nullcontext(given) if given is not None else local() as executor:
         return _Training(
@@ -173,7 +180,7 @@ def train(
 class _Training:
     task: Task
     programs: tuple[Program, ...]
-    ppo: PPO
+    ppo: Learner
     seeds: tuple[int, ...]
     schedule: Schedule
     evaluation: Evaluation

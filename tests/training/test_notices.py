@@ -12,8 +12,8 @@ import pytest
 from jaxreward.records import SUCCESS, Feedback, Measure, TermCurve
 from jaxreward.training.association import association, won_or_lost
 from jaxreward.training.history import History
+from jaxreward.training.learn_stats import LearnStats
 from jaxreward.training.notices import notices
-from jaxreward.training.ppo import LearnStats
 from jaxreward.training.result import TrainResult
 from jaxreward.training.rollout_statistics import Stats
 

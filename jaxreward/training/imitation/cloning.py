@@ -10,8 +10,9 @@ import optax
 
 from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.imitation.experts import Experts
-from jaxreward.training.networks import ActorCritic, Params, apply
-from jaxreward.training.ppo import Agent, LearnStats, optimizer, variables_of
+from jaxreward.training.learn_stats import LearnStats
+from jaxreward.training.networks import ActorCritic, Params, apply, variables_of
+from jaxreward.training.ppo import Agent, optimizer
 
 
 def clone(

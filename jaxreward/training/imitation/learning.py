@@ -9,8 +9,9 @@ from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.imitation.discriminator import judge
 from jaxreward.training.imitation.experts import Experts
 from jaxreward.training.imitation.methods import AIRL, GAIL
+from jaxreward.training.learn_stats import LearnStats
 from jaxreward.training.networks import ActorCritic
-from jaxreward.training.ppo import Agent, LearnStats, learn
+from jaxreward.training.ppo import Agent, learn
 from jaxreward.training.rollout import Trajectory
 
 
