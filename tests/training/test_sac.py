@@ -80,7 +80,7 @@ def get_observation(state):
 
 
 def compute_reward(state, action, next_state):
-    return jnp.where(state.t >= 6, jnp.nan, 1.0)
+    return jnp.where((state.t >= 6) & (jnp.abs(state.signal) == 1.0), jnp.nan, 1.0)
 """
 
 
