@@ -1,6 +1,7 @@
-"""Our trainer against the PPO of the installed Brax: the same environments, the same hyperparameters.
+"""Our trainer against PPO and SAC of the installed Brax: the same environments, the same hyperparameters.
 
     python benchmarks/brax_parity.py --out benchmarks/results/brax_parity.json --plot docs/pictures/brax-parity.png
+    python benchmarks/brax_parity.py --learner sac --steps 100000 --out benchmarks/results/brax_parity_sac.json
 
 For each task: Brax's `train` once for every seed, then ours with the environment's own observation and reward, all
 seeds together; and, for steps a second, one candidate with one seed, and eight different programs with one seed each
@@ -16,10 +17,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -31,7 +33,7 @@ from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
 from jaxreward.tasks import Task, make_task
-from jaxreward.training import PPO
+from jaxreward.training import PPO, SAC, Learner
 
 _FEATURES = ("state.last_action", "jnp.sin(state.q)", "jnp.tanh(state.qd)", "state.x.pos[-1]")
 _TERMS = ("action**2", "jnp.abs(action)", "(action - state.last_action) ** 2", "jnp.tanh(next_state.qd - state.qd)")
@@ -51,6 +53,8 @@ def compute_reward(state, action, next_state):
 class ParitySettings:
     """Train with Brax and with jaxreward, and compare."""
 
+    learner: Literal["ppo", "sac"] = "ppo"
+    """What trains on both sides."""
     tasks: tuple[str, ...] = ("inverted-pendulum", "hopper")
     """Brax's environments, by the names of `jaxreward tasks`."""
     seeds: int = 5
@@ -72,44 +76,40 @@ class ParitySettings:
         if min(self.seeds, self.evals, self.steps) < 1 or not 0 <= self.candidates <= most:
             raise UserError(f"--seeds, --evals and --steps are at least 1, --candidates is 0 to {most}")
 
-    def whole(self, ppo: PPO) -> int:
+    def whole(self, ppo: Learner) -> int:
         """The steps: whole updates, as many between any two points of the curves."""
         part = self.evals * ppo.batch
         return -(-self.steps // part) * part
 
 
-def learner() -> PPO:
-    """The hyperparameters of both sides."""
+def learner(name: str = "ppo") -> Learner:
+    """The hyperparameters of both sides. Brax's SAC takes gradient steps after every step of the environments, ours
+    four times as many after four."""
+    if name == "sac":
+        return SAC.brax(
+            learning_rate=1e-3, discount=0.97, envs=64, unroll=4, updates=32, hidden=(64, 64), value_hidden=(64, 64),
+            replay=1_000_000, warmup=2_048,
+        )  # fmt: skip
     return PPO.brax(
         learning_rate=1e-3, entropy=1e-2, discount=0.97, clip=0.3, envs=128, unroll=10, unrolls=8, minibatches=8,
         epochs=4, hidden=(64, 64), value_hidden=(128, 128),
     )  # fmt: skip
 
 
-def brax_run(task: Any, ppo: PPO, steps: int, seed: int, evals: int) -> dict[str, Any]:
+def brax_run(task: Any, hyper: Learner, steps: int, seed: int, evals: int) -> dict[str, Any]:
     """One run of Brax: steps, held-out returns, its own steps a second after the first part, and seconds in all, less
     those of one evaluation: it has one more than ours."""
-    from functools import partial
-
-    from brax.training.agents.ppo import networks
-    from brax.training.agents.ppo.train import train as brax_train
-
     if not hasattr(jax, "device_put_replicated"):  # Brax 0.14 calls it, jax 0.10 has dropped it
         jax.device_put_replicated = lambda tree, devices: jax.tree.map(  # type: ignore[attr-defined]
             lambda x: jnp.stack([x] * len(devices)), tree
         )
     points: list[tuple[int, Mapping[str, Any]]] = []
-    network = partial(
-        networks.make_ppo_networks, policy_hidden_layer_sizes=ppo.hidden, value_hidden_layer_sizes=ppo.value_hidden
-    )
+    brax_train = _brax_sac(hyper) if isinstance(hyper, SAC) else _brax_ppo(hyper)
     begin = time.perf_counter()
     brax_train(
-        task.env, num_timesteps=steps, num_envs=ppo.envs, episode_length=task.horizon, seed=seed,
-        learning_rate=ppo.learning_rate, entropy_cost=ppo.entropy, discounting=ppo.discount, unroll_length=ppo.unroll,
-        batch_size=ppo.envs * ppo.unrolls // ppo.minibatches, num_minibatches=ppo.minibatches,
-        num_updates_per_batch=ppo.epochs, normalize_observations=True, reward_scaling=ppo.reward_scale,
-        clipping_epsilon=ppo.clip, gae_lambda=ppo.gae_lambda, max_grad_norm=ppo.max_grad_norm,
-        network_factory=network, num_evals=evals + 1, num_eval_envs=ppo.envs, deterministic_eval=False,
+        task.env, num_timesteps=steps, num_envs=hyper.envs, episode_length=task.horizon, seed=seed,
+        learning_rate=hyper.learning_rate, discounting=hyper.discount, normalize_observations=True,
+        reward_scaling=hyper.reward_scale, num_evals=evals + 1, num_eval_envs=hyper.envs, deterministic_eval=False,
         max_devices_per_host=1, progress_fn=lambda step, metrics: points.append((int(step), metrics)),
     )  # fmt: skip
     wall = time.perf_counter() - begin
@@ -121,6 +121,34 @@ def brax_run(task: Any, ppo: PPO, steps: int, seed: int, evals: int) -> dict[str
     }  # fmt: skip
 
 
+def _brax_ppo(ppo: PPO) -> Callable[..., Any]:
+    """Brax's PPO with what it alone is told."""
+    from brax.training.agents.ppo import networks
+    from brax.training.agents.ppo.train import train
+
+    network = partial(
+        networks.make_ppo_networks, policy_hidden_layer_sizes=ppo.hidden, value_hidden_layer_sizes=ppo.value_hidden
+    )
+    return partial(
+        train, entropy_cost=ppo.entropy, unroll_length=ppo.unroll,
+        batch_size=ppo.envs * ppo.unrolls // ppo.minibatches, num_minibatches=ppo.minibatches,
+        num_updates_per_batch=ppo.epochs, clipping_epsilon=ppo.clip, gae_lambda=ppo.gae_lambda,
+        max_grad_norm=ppo.max_grad_norm, network_factory=network,
+    )  # fmt: skip
+
+
+def _brax_sac(sac: SAC) -> Callable[..., Any]:
+    """Brax's SAC with what it alone is told; its temperature begins at 1 and has a learning rate of 3e-4."""
+    from brax.training.agents.sac import networks
+    from brax.training.agents.sac.train import train
+
+    network: Any = partial(networks.make_sac_networks, hidden_layer_sizes=sac.hidden)
+    return partial(
+        train, batch_size=sac.batch_size, tau=sac.tau, min_replay_size=sac.warmup, max_replay_size=sac.replay,
+        grad_updates_per_step=sac.updates // sac.unroll, network_factory=network,
+    )  # fmt: skip
+
+
 def different_programs(task: Task, n: int) -> list[Program]:
     """`n` programs of one size that compute different things, for seconds and steps a second alone."""
     pairs = itertools.islice(itertools.product(_FEATURES, _TERMS), n)
@@ -128,7 +156,7 @@ def different_programs(task: Task, n: int) -> list[Program]:
         return [checker.load(_PROGRAM.format(feature=f, term=t), task) for f, t in pairs]
 
 
-def our_run(task: Task, programs: list[Program], ppo: PPO, steps: int, seeds: int, evals: int) -> dict[str, Any]:
+def our_run(task: Task, programs: list[Program], ppo: Learner, steps: int, seeds: int, evals: int) -> dict[str, Any]:
     """Ours: curves of the first program's seeds, steps a second of training alone, seconds of all programs."""
     from benchmarks.measure import fused, training
 
@@ -146,7 +174,7 @@ def compare(name: str, s: ParitySettings) -> dict[str, Any]:
     steps a second."""
     from benchmarks.measure import training
 
-    task, ppo = make_task(name), learner()
+    task, ppo = make_task(name), learner(s.learner)
     steps = s.whole(ppo)
     theirs = [brax_run(task, ppo, steps, seed, s.evals) for seed in range(s.seeds)]
     ours = our_run(task, [Program.dense(task)], ppo, steps, s.seeds, s.evals)
@@ -213,7 +241,13 @@ def run(s: ParitySettings) -> dict[str, Any]:
 
     s.check()
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {unfused_flags()}".strip()
-    report: dict[str, Any] = {"benchmark": "brax_parity", "seeds": s.seeds, **machine(), "rows": []}
+    report: dict[str, Any] = {
+        "benchmark": "brax_parity",
+        "learner": s.learner,
+        "seeds": s.seeds,
+        **machine(),
+        "rows": [],
+    }
     for name in s.tasks:
         row = compare(name, s)
         report["rows"].append(row)

@@ -19,7 +19,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from benchmarks.machine import peak_resident, start_peak
 from jaxreward.programs import Program
 from jaxreward.tasks import Discrete, Task, batched_step, compiler_options
-from jaxreward.training import PPO, TrainResult, chunk, train
+from jaxreward.training import SAC, Learner, TrainResult, chunk, train
 from jaxreward.training.compiled import POPULATIONS, forget_compiled
 from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.rollout import reset_pool
@@ -117,9 +117,11 @@ class Training:
     peak_bytes: int
 
 
-def training(task: Task, programs: Sequence[Program], ppo: PPO, seeds: int = 1, updates: int = 4) -> Training:
+def training(task: Task, programs: Sequence[Program], ppo: Learner, seeds: int = 1, updates: int = 4) -> Training:
     """Compile all `programs` as one chunk and time `updates` of it, after one more that warms up."""
     forget()
+    if isinstance(ppo, SAC):  # gradient steps from the first update on
+        ppo = ppo.for_updates(updates + 1).replace(warmup=0)
     whole = chunk.Chunk(task, Population(programs), ppo, tuple(range(seeds)), jax.local_devices()[0])
     whole.compile()
     state, stats, took = whole.start(), whole.fresh_stats(), list[float]()

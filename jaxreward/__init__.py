@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         AIRL,
         GAIL,
         PPO,
+        SAC,
         Cloning,
         Imitation,
         Policy,
@@ -75,6 +76,7 @@ __all__ = [
     "AIRL",
     "GAIL",
     "PPO",
+    "SAC",
     "BaseTask",
     "Box",
     "Cloning",
@@ -141,7 +143,7 @@ _ROOMS = {
     "tasks.metrics": ("Mean", "MeanBelow", "Reached", "Sum", "WithExtraMetrics"),
     "tasks.robots.mujoco_task": ("MuJoCoTask",),
     "training": (
-        *("AIRL", "GAIL", "PPO", "Cloning", "Imitation", "Policy", "Rung", "TrainResult", "imitate", "train"),
+        *("AIRL", "GAIL", "PPO", "SAC", "Cloning", "Imitation", "Policy", "Rung", "TrainResult", "imitate", "train"),
     ),
 }
 _OF_EXTRAS = ("MuJoCoTask",)

@@ -473,7 +473,9 @@ def test_strategies_are_compared_from_python():
         jr.compare(Bit(), **{**how, "steps": -1})
     with pytest.raises(InvalidSetting, match=r"search_seeds is the number of searches of each, not \[0, 1\]"):
         jr.compare(Bit(), **{**how, "search_seeds": [0, 1]})
-    with pytest.raises(InvalidSetting, match=r"ppo is a jaxreward.PPO, such as PPO\(learning_rate=1e-3\), not \{"):
+    with pytest.raises(
+        InvalidSetting, match=r"ppo is a jaxreward.PPO or SAC, such as PPO\(learning_rate=1e-3\), not \{"
+    ):
         jr.train(Bit(), a_hit, cast(Any, {"hidden": [8]}))
     with pytest.raises(InvalidSetting, match="give the class Scaled"):
         jr.compare(Bit(), **{**how, "proposers": [Scaled(None)]})

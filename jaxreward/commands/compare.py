@@ -47,7 +47,7 @@ def resolve(given: Given[CompareSettings]) -> Resolved[CompareSettings]:
     }
     return resolved.with_settings(
         **files,
-        learner=given.group("ppo"), platform=platform, command=resolved.line.text,
+        of_ppo=given.group("ppo"), platform=platform, command=resolved.line.text,
         llm=dataclasses.replace(llm, prompts=llm.prompts and llm.prompts.absolute()),  # a search is resumed anywhere
     )  # fmt: skip
 
@@ -106,9 +106,9 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
         if status != "done":
             steps += search + final
             task = s.make_task()
-            seconds += cost_s(task, s.ppo, 1, s.final_seeds, s.final_steps or s.steps, episodes=s.eval_episodes)
+            seconds += cost_s(task, s.hyper, 1, s.final_seeds, s.final_steps or s.steps, episodes=s.eval_episodes)
             seconds += search_s(s, task) if search else 0.0
-    for task, text in {cell.settings.task: shape_text(cell.settings.ppo) for cell in cells}.items():
+    for task, text in {cell.settings.task: shape_text(cell.settings.hyper) for cell in cells}.items():
         console.print(f"{task}, {text}", highlight=False)
     console.print(f"to do: at most {steps:,} environment steps, about {duration(seconds)} on two CPU cores")
     spending = _spending_of(cells)

@@ -17,7 +17,7 @@ from jaxreward.comparison.compare_settings import PROPOSERS as COMPARED
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
 from jaxreward.evolution.presets import PRESETS
-from jaxreward.evolution.settings_check import BASELINES
+from jaxreward.evolution.settings import BASELINES
 from jaxreward.operators import OPERATORS
 from jaxreward.proposers.registry import NAMES
 from jaxreward.search import STRATEGIES

@@ -8,7 +8,7 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.formatting import seeds_text
 from jaxreward.reports.tables import task_title
 from jaxreward.search.confirmation import MOST
-from jaxreward.training import PPO
+from jaxreward.training import SAC, Learner
 
 
 def duration(seconds: float) -> str:
@@ -16,8 +16,13 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def shape_text(ppo: PPO) -> str:
+def shape_text(ppo: Learner) -> str:
     """The shapes of an agent's updates, which depend on the device where nothing is said of them."""
+    if isinstance(ppo, SAC):
+        return (
+            f"learner: {ppo.envs} environments x {ppo.unroll} steps, then {ppo.updates} gradient steps on "
+            f"{ppo.batch_size} transitions"
+        )
     steps = " x ".join(str(n) for n in (ppo.unroll, ppo.unrolls) if n > 1) or "1"
     return (
         f"learner: {ppo.envs} environments x {steps} steps an update, in {ppo.epochs} x {ppo.minibatches} minibatches"
@@ -38,7 +43,7 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
         f"{s.candidates} candidates, {s.generation} at a time, {'scored on demonstrations' if only_scored else each}"
         + (f", evolving the {s.evolves}" if s.evolves != "both" else "")
     ]
-    lines.append(shape_text(s.ppo))
+    lines.append(shape_text(s.hyper))
     if s.filter_steps:
         how = "trained apart with one seed" if s.restart else "as the first part of the same training"
         lines.append(f"short rung of {s.filter_steps:,} steps, threshold {s.threshold}, {how}")
@@ -64,7 +69,7 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
         lines.append(
             f"final training of the best and the baselines: {seeds_text(s.final_seeds, 'fresh ')} x {final:,} steps"
         )
-        seconds += cost_s(task, s.ppo, names, s.final_seeds, final, episodes=s.eval_episodes)
+        seconds += cost_s(task, s.hyper, names, s.final_seeds, final, episodes=s.eval_episodes)
     most = f"at most {runs * steps:,}" if steps else "no"
     lines.append(
         f"{most} environment steps in the search, in all about {duration(seconds)} on two CPU "

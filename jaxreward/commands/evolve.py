@@ -23,7 +23,7 @@ MACHINE = ("memory_gb", "chunk", "collector", "compile", "population")
 TOPICS: dict[str, tuple[str, ...]] = {
     "search": ("task", "task_arg", "strategy", "option", "bandit", "ablations", "proposer", "recording", "vocabulary",
                "blocks", "surrogate", "stages", "evolve", "observation", "judge", "generation", "seed"),
-    "training": ("seeds", "steps", "filter_steps", "filter_threshold", "restart", "halving", "prune",
+    "training": ("learner", "seeds", "steps", "filter_steps", "filter_threshold", "restart", "halving", "prune",
                  "contender_seeds", "confirm_seeds", "tune", "tune_steps", "baselines", "final_seeds", "final_steps",
                  "eval_episodes", *MACHINE),
     "demonstrations": ("objective", "demonstrations"),
@@ -31,6 +31,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
                "llm.max_tokens_total", "llm.max_requests", "llm.confirm_usd"),
     "llm": ("llm",),
     "ppo": ("ppo",),
+    "sac": ("sac",),
     "run": ("out", "name", "resume", "profile", "track", "unsafe_no_sandbox", "dry_run", "json"),
 }  # fmt: skip
 

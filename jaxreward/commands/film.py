@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +23,7 @@ from jaxreward.evolution.filming import (
     film,
     policy_of,
 )
+from jaxreward.evolution.learner_options import LearnerOptions
 from jaxreward.evolution.presets import quick_learner, quick_steps
 from jaxreward.evolution.settings import require_task
 from jaxreward.evolution.started import started_settings
@@ -38,11 +39,11 @@ from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.malformed import explain_malformed
 from jaxreward.tasks import Task
-from jaxreward.training import PPO, train
+from jaxreward.training import PPO, Learner, train
 
 
 @dataclass(frozen=True)
-class FilmSettings:
+class FilmSettings(LearnerOptions):
     """Film the agent of a run's winner, or one trained for it: best, median and worst episode side by side, with what
     every reward term pays below."""
 
@@ -66,8 +67,6 @@ class FilmSettings:
     given, for a run too."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Of an interface: options of the task. Each is KEY=VALUE."""
-    ppo: PPO = field(default_factory=PPO)
-    """Of an interface: the learner. By default the quick one of the task."""
     unsafe_no_sandbox: bool = False
     """Check the program without the sandbox. For systems that have none, and programs you trust."""
     json: bool = False
@@ -81,7 +80,7 @@ class _Subject:
 
     source: str
     task: Task
-    ppo: PPO
+    ppo: Learner
     steps: int
     target: Path
     run: Path | None = None
@@ -130,7 +129,7 @@ def _of_header(path: Path, given: Given[FilmSettings]) -> FilmSettings:
 def _of_file(path: Path, settings: FilmSettings) -> _Subject:
     source, task = read_program(path), tasks.make_task_of(settings.task, settings.task_arg)
     steps = settings.steps or quick_steps(settings.task)
-    return _Subject(source, task, settings.ppo, steps, settings.out or path.with_suffix(".gif"), candidate=str(path))
+    return _Subject(source, task, settings.hyper, steps, settings.out or path.with_suffix(".gif"), candidate=str(path))
 
 
 def _of_run(run: str, settings: FilmSettings) -> _Subject:
@@ -141,13 +140,15 @@ def _of_run(run: str, settings: FilmSettings) -> _Subject:
     own = started_settings(path)
     require_task(own.task)
     name = named_again(own.task, settings.task, f"the run {path}", path)
-    if (not is_file(own.task) and settings.task not in ("", own.task)) or settings.task_arg or settings.ppo != PPO():
-        raise UserError("a run has its own task and learner: --task, --task-arg and --ppo are for an interface file")
+    if (not is_file(own.task) and settings.task not in ("", own.task)) or settings.task_arg or settings.hyper != PPO():
+        raise UserError(
+            "a run has its own task and learner: --task, --task-arg, --learner, --ppo and --sac are for a file"
+        )
     winner = view.best is not None and result.candidate.id == view.best.candidate.id
     target = settings.out or path / (f"{FILM}.gif" if winner else f"{FILM}-{result.candidate.id}.gif")
     id, task = result.candidate.id, tasks.make_task_of(name, own.task_arg)
     return _Subject(
-        result.candidate.source, task, own.ppo, settings.steps or own.steps, target,
+        result.candidate.source, task, own.hyper, settings.steps or own.steps, target,
         run=None if settings.steps else path, candidate=id, winner=winner and is_policy_of(view, result),
         report=path if winner and not settings.out else None,
     )  # fmt: skip
@@ -208,8 +209,9 @@ COMMANDS = (
         main=("subject", "candidate", "out", "episodes", "frames", "seed", "steps", "task", "task_arg", "json"),
         topics={
             "film": ("subject", "candidate", "out", "episodes", "frames", "seed", "unsafe_no_sandbox", "json"),
-            "training": ("steps", "task", "task_arg"),
+            "training": ("steps", "task", "task_arg", "learner"),
             "ppo": ("ppo",),
+            "sac": ("sac",),
         },
         examples=("film runs/first", "film interfaces/hopper/expert.py --out hopper.mp4"),
     ),

@@ -125,7 +125,7 @@ def show(settings: PromptSettings) -> Shown:
     started = replace(started, out=settings.run.parent, name=settings.run.name)
     typed = settings.task if is_file(settings.task) else ""
     started = replace(started, task=named_again(started.task, typed, f"the run {settings.run}", settings.run))
-    words = task_card(started.make_task(), given_observation(started), started.ppo)
+    words = task_card(started.make_task(), given_observation(started), started.hyper)
     return _composed(request, words, llm, started.seed)
 
 

@@ -140,6 +140,11 @@ class Given(Generic[D]):
             raise UserError(f"say which {missing[0]}: {self.page.program} {missing[0]}")
         start: Any = self.page.settings(**{o.path: typed[o.path] for o in required}) if base is None else base
         usual = start if required else self.page.settings()
+        if "learner" in options:
+            from jaxreward.evolution.learner_options import require_one_learner  # with JAX, which others do without
+
+            asked = {**self.file, **(recorded or {}), **typed}
+            require_one_learner(asked.get("learner", start.learner), asked)
         sources = {path: source for path, o in options.items() if o.of(start) != o.of(usual)}
         of_recording = recorded or {}
         origins = dict.fromkeys(() if recorded else sources, name) | dict.fromkeys(self.file, str(self.line.config))

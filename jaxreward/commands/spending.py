@@ -57,7 +57,7 @@ def spending_of(settings: EvolveSettings) -> Spending | None:
         return None
     task = settings.make_task()
     request = Request(id="g0000-00", generation=0, operator="scratch", evolve=settings.evolves)
-    words = task_card(task, given_observation(settings), settings.ppo)
+    words = task_card(task, given_observation(settings), settings.hyper)
     messages = PromptBook(words, settings.llm.prompts).messages(request, derive_rng(0))
     tokens = sum(estimate_tokens(message["content"]) for message in messages) + _CONTEXT_TOKENS
     if not settings.resume and (lacking := too_small(settings.llm, tokens - _CONTEXT_TOKENS)):

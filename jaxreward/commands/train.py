@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +20,7 @@ from jaxreward.config import Arg, check_bounds
 from jaxreward.demonstrations import Positives, Trajectories, joined, load_trajectories
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution.costs import cost_s
+from jaxreward.evolution.learner_options import check_learner
 from jaxreward.evolution.presets import preset, quick_learner, quick_steps
 from jaxreward.evolution.search_options import TrainingOptions
 from jaxreward.evolution.settings import plain
@@ -34,7 +35,7 @@ from jaxreward.reports.tables import diagnosis, figure, score_json, score_table,
 from jaxreward.runs.disk import check_target
 from jaxreward.sentences import mention
 from jaxreward.tasks import Task, has_real_actions, make_task_of
-from jaxreward.training import PPO, Imitation, TrainResult, train
+from jaxreward.training import Imitation, TrainResult, train
 from jaxreward.training.learners import for_imitation
 
 ImitateOption = Literal["none", "gail", "airl", "bc"]
@@ -64,8 +65,6 @@ class TrainSettings(TrainingOptions):
     """The first so many episodes of --data. Several numbers are trained side by side; by default all."""
     positives: Positives = "all"
     """With --imitate: the steps of --data to learn from. For gail also the last of each episode, or the marked."""
-    ppo: PPO = field(default_factory=PPO)
-    """The learner."""
     diagnose: bool = False
     """Print curves, reward terms and warnings of each."""
     plot: Path | None = None
@@ -86,8 +85,8 @@ class TrainSettings(TrainingOptions):
             if not path.is_file():
                 raise UnusableFile(f"there is no interface file {path}", path, FileProblem.MISSING)
         self._check_imitation()
-        self.ppo.check()
-        self.execution().check(self.ppo)
+        check_learner(self, self.task)
+        self.execution().check(self.hyper)
 
     def _check_imitation(self) -> None:
         if self.imitate != "none" and not self.data:
@@ -100,6 +99,9 @@ class TrainSettings(TrainingOptions):
             raise InvalidSetting(
                 f"{mention('expert_episodes')} names a number twice: give each once", "expert_episodes"
             )
+        if self.imitate != "none" and self.learner == "sac":
+            message = f"{mention('imitate', self.imitate)} is for {mention('learner', 'ppo')}"
+            raise InvalidSetting(message, "learner", "imitate")
         if self.imitate != "none" and self.ppo.gru:
             message = f"{mention('imitate', self.imitate)} needs an agent without a memory: set {mention('ppo.gru', 0)}"
             raise InvalidSetting(message, "ppo.gru", "imitate")
@@ -165,11 +167,12 @@ def describe_training(s: TrainSettings) -> str:
     """The plan of a training."""
     n = max(1, len(s.interfaces)) * max(1, len(s.expert_episodes))
     what = "interface" if s.imitate == "none" else "candidate"
-    seconds = cost_s(s.make_task(), s.ppo, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
+    seconds = cost_s(s.make_task(), s.hyper, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
     return (
         f"{n} {what}{'s' * (n > 1)} of {task_title(s.task, s.task_arg)}, "
         f"{seeds_text(s.seeds)} x {s.steps:,} steps: "
-        f"{n * s.seeds * s.steps:,} environment steps, about {duration(seconds)} on two CPU cores\n{shape_text(s.ppo)}"
+        f"{n * s.seeds * s.steps:,} environment steps, about {duration(seconds)} on two CPU cores\n"
+        f"{shape_text(s.hyper)}"
     )
 
 
@@ -236,7 +239,7 @@ def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
         imitation = Imitation(sets, settings.imitate, settings.positives)
 
     result = train(
-        task, programs, settings.ppo,
+        task, programs, settings.hyper,
         seeds=range(settings.first_seed, settings.first_seed + settings.seeds),
         steps=settings.steps, checkpoints=settings.checkpoints, eval_episodes=settings.eval_episodes,
         execution=settings.execution(),
@@ -284,7 +287,8 @@ def train_json(settings: TrainSettings, done: Retrained) -> dict[str, Any]:
     """The documented object of `jaxreward train --json` (docs/commands.md)."""
     r = done.result
     return {
-        "task": settings.task, "task_arg": list(settings.task_arg), "ppo": plain(settings.ppo),
+        "task": settings.task, "task_arg": list(settings.task_arg), "learner": settings.learner,
+        settings.learner: plain(settings.hyper),
         "seeds": settings.seeds, "steps": settings.steps, "imitate": settings.imitate, "rows": done.rows(),
         "env_steps": r.env_steps, "wall_s": r.wall_s, "compile_s": r.compile_s, "run_s": r.run_s,
         "peak_bytes": r.peak_bytes, **made_on(),
@@ -297,10 +301,11 @@ COMMANDS = (
         main=("task", "task_arg", "interfaces", "seeds", "steps", "eval_episodes", "diagnose", "plot", "dry_run",
               "json"),
         topics={
-            "training": ("task", "task_arg", "interfaces", "seeds", "first_seed", "steps", "checkpoints",
+            "training": ("task", "task_arg", "interfaces", "learner", "seeds", "first_seed", "steps", "checkpoints",
                          "eval_episodes", *MACHINE),
             "imitation": ("imitate", "data", "expert_episodes", "positives"),
             "ppo": ("ppo",),
+            "sac": ("sac",),
             "output": ("diagnose", "plot", "unsafe_no_sandbox", "dry_run", "json"),
         },
         presets=True, examples=("train --task xland-easy --interfaces interfaces/xland_easy/*.py",

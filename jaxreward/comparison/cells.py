@@ -29,6 +29,7 @@ from jaxreward.evolution import run_search
 from jaxreward.evolution.file_code import code_of, require_same_code, require_same_file_code
 from jaxreward.evolution.final_evaluation import FIRST_SEED
 from jaxreward.evolution.identities import Identity
+from jaxreward.evolution.learner_options import LearnerName
 from jaxreward.evolution.parts import difference
 from jaxreward.evolution.resuming import objects_of
 from jaxreward.evolution.settings import EvolveSettings
@@ -179,11 +180,11 @@ class SparseCell:
             raise ChangedSetting(f"{self.path} is of another version of {label_of(s.task)}{why}: {_ELSEWHERE}", "task")
         started = {
             "task_arg": list(known.task_arg), "final_seeds": known.seeds, "final_steps": known.steps,
-            "ppo": ppo_with_defaults(known.ppo),
+            "learner": known.learner, known.learner: learner_with_defaults(known.learner, known.ppo),
         }  # fmt: skip
         asked = {
             "task_arg": list(s.task_arg), "final_seeds": s.final_seeds, "final_steps": s.final_steps or s.steps,
-            "ppo": s.as_config()["ppo"],
+            "learner": s.learner, s.learner: s.as_config()[s.learner],
         }  # fmt: skip
         _require_same(self.path, started, json_ready(asked))
 
@@ -196,8 +197,8 @@ class SparseCell:
         program, half_done, code = Program.default(task), s.out / "sparse-checkpoints", self._code(task)
         try:
             trained = train(
-                task, [program], s.ppo, seeds=range(FIRST_SEED, FIRST_SEED + s.final_seeds), steps=steps,
-                checkpoints=curve_points(task, s.ppo, steps, s.eval_episodes), eval_episodes=s.eval_episodes,
+                task, [program], s.hyper, seeds=range(FIRST_SEED, FIRST_SEED + s.final_seeds), steps=steps,
+                checkpoints=curve_points(task, s.hyper, steps, s.eval_episodes), eval_episodes=s.eval_episodes,
                 execution=s.execution(),
                 checkpointing=Checkpointing(Checkpoints(half_done), "sparse"),
                 progress=lambda p: tools.watcher.training("sparse", p), should_stop=lambda: tools.stop.requested,
@@ -206,7 +207,7 @@ class SparseCell:
             return Unfinished(self.label, str(interrupted), later=True)
         found = Sparse(
             task=s.task, task_arg=s.task_arg, digest=program.digest, seeds=s.final_seeds, steps=steps,
-            ppo=s.as_config()["ppo"], identity=self.identity.text, code=code.text,
+            learner=s.learner, ppo=s.as_config()[s.learner], identity=self.identity.text, code=code.text,
             parts=dict((code if code.text else self.identity).parts), versions=versions(),
             score=trained.score(0), env_steps=trained.env_steps, compile_s=trained.compile_s, run_s=trained.run_s,
         )  # fmt: skip
@@ -284,7 +285,8 @@ def with_defaults(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
 
     Unlike `started_with` it keeps settings that this version does not have: they only have to be equal.
     """
-    found = json_ready(EvolveSettings(strategy=strategy).as_config()) if strategy in STRATEGIES else {}
+    usual = EvolveSettings(strategy=strategy, learner=config.get("learner", "ppo"))
+    found = json_ready(usual.as_config()) if strategy in STRATEGIES else {}
     for name, value in with_new_names(EvolveSettings, {**AS_BEFORE, **config}).items():
         table = found.get(name)
         found[name] = {**table, **value} if isinstance(table, dict) and isinstance(value, Mapping) else value
@@ -293,9 +295,9 @@ def with_defaults(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
     return found
 
 
-def ppo_with_defaults(ppo: Mapping[str, Any]) -> dict[str, Any]:
-    """As `with_defaults`, of a learner alone."""
-    return {**json_ready(EvolveSettings().as_config()["ppo"]), **ppo}
+def learner_with_defaults(name: LearnerName, values: Mapping[str, Any]) -> dict[str, Any]:
+    """As `with_defaults`, of the hyperparameters of a learner."""
+    return {**json_ready(EvolveSettings(learner=name).as_config()[name]), **values}
 
 
 def given_digest(file: Path | None, *, links: bool = True) -> str:

@@ -24,7 +24,6 @@ from jaxreward.search import STRATEGIES
 from jaxreward.search.registry import own_strategy, strategy_class
 from jaxreward.sentences import mention
 from jaxreward.tasks import Task
-from jaxreward.training import PPO
 
 PROPOSERS = ("genetic", "llm")
 
@@ -65,11 +64,8 @@ class CompareSettings(SearchOptions):
     out: Path = Path("runs/compare")
     """Folder of searches, table and picture."""
 
-    ppo: PPO = field(default_factory=PPO)
-    """The learner. What is given here takes the place of what `jaxreward evolve` has for the task."""
-
-    learner: Annotated[Mapping[str, Any], Arg(hidden=True)] = field(default_factory=dict)
-    """Values of the learner, by name, in place of those that `jaxreward evolve` has for each task."""
+    of_ppo: Annotated[Mapping[str, Any], Arg(hidden=True)] = field(default_factory=dict)
+    """Values of `ppo` that were given, by name, in place of those that `jaxreward evolve` has for each task."""
     platform: Annotated[str, Arg(hidden=True)] = "cpu"
     """The platform whose learner the tasks have."""
     command: Annotated[str, Arg(hidden=True)] = ""
@@ -188,6 +184,6 @@ class CompareSettings(SearchOptions):
         return EvolveSettings(**{
             **shared, "task": task, "evolve": self.evolve, "candidates": self.candidates, "baselines": (),
             "steps": self.steps or default.steps, "observation": self.observation and self.observation.absolute(),
-            "ppo": dataclasses.replace(default.ppo, **self.learner), "out": self.out / folder_of(task),
+            "ppo": dataclasses.replace(default.ppo, **self.of_ppo), "out": self.out / folder_of(task),
             "command": self.command,
         })  # fmt: skip

@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError
 from jaxreward import files
 from jaxreward.config import Malformed, label_of, parse_json
 from jaxreward.errors import FileProblem, UnusableFile
+from jaxreward.evolution.learner_options import LearnerName
 from jaxreward.operators import REPEATS
 from jaxreward.records import SUCCESS, Measure, Record, Score
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
@@ -164,9 +165,9 @@ def read_search(path: Path) -> Search | None:
 class Sparse(Record):
     """The task's own observation and reward, trained on the seeds that the best of each search is trained on.
 
-    Kept as `sparse.json` in the folder of the task's searches; `ppo` is the learner, `env_steps` are of all
-    `seeds` together and `steps` of one. `identity` is that of a task that was an object of Python, `code` that of one
-    in a file, and `parts` are what either consists of.
+    Kept as `sparse.json` in the folder of the task's searches; `ppo` are the hyperparameters of the `learner`,
+    `env_steps` are of all `seeds` together and `steps` of one. `identity` is that of a task that was an object of
+    Python, `code` that of one in a file, and `parts` are what either consists of.
     """
 
     task: str
@@ -174,6 +175,7 @@ class Sparse(Record):
     seeds: int
     steps: int
     task_arg: tuple[str, ...] = ()
+    learner: LearnerName = "ppo"
     ppo: Config = Field(default_factory=dict)
     score: Score
     env_steps: int = 0

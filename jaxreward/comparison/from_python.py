@@ -20,6 +20,7 @@ from jaxreward.comparison.shards import read_shards
 from jaxreward.config import label_of, with_values
 from jaxreward.errors import InvalidSetting, errors_in_python
 from jaxreward.evolution.from_python import raise_stopped
+from jaxreward.evolution.learner_options import named_learner, require_one_learner
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.evolution.python_settings import (
     call_text,
@@ -112,7 +113,8 @@ def _settings(tasks: Any, strategies: Any, proposers: Any, search_seeds: int, gi
                 kind = type(own).__name__
                 raise InvalidSetting(f"each search needs a proposer of its own: give the class {kind}", "proposers")
             makers[name] = own
-    values = typed_values(CompareSettings, given, _PARAMETERS, "jaxreward.compare")
+    values = typed_values(CompareSettings, named_learner(given), _PARAMETERS, "jaxreward.compare")
+    require_one_learner(values.get("learner", CompareSettings.learner), values)
     learner = {path.partition(".")[2]: value for path, value in values.items() if path.startswith("ppo.")}
     if "ppo" in values:
         learner = {f.name: getattr(values["ppo"], f.name) for f in dataclasses.fields(values["ppo"])}
@@ -125,7 +127,7 @@ def _settings(tasks: Any, strategies: Any, proposers: Any, search_seeds: int, gi
     return dataclasses.replace(
         settings, tasks=tuple(name for name, _ in each), strategies=tuple(named),
         proposers=tuple(proposer_of(p)[0] for p in proposers), search_seeds=search_seeds,
-        option=(*options, *settings.option), learner=learner, platform=platform,
+        option=(*options, *settings.option), of_ppo=learner, platform=platform,
         llm=dataclasses.replace(settings.llm, prompts=prompts and prompts.absolute()),
         own_tasks={name: own for name, own in each if own is not None}, own_proposers=makers,
         command=call_text("compare", {**called, **given}),

@@ -22,8 +22,8 @@ from jaxreward.comparison.cells import (
     error_file,
     first_difference,
     given_digest,
+    learner_with_defaults,
     observation_digest,
-    ppo_with_defaults,
     sparse_label,
     with_defaults,
 )
@@ -152,9 +152,7 @@ def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
     known = [(path, sparse) for path in paths if (sparse := read_sparse(path)) is not None]
     for path, other in known[1:]:
         first, sparse = known[0]
-        a, b = (
-            {"final_seeds": s.seeds, "final_steps": s.steps, "ppo": ppo_with_defaults(s.ppo)} for s in (sparse, other)
-        )
+        a, b = ({"final_seeds": s.seeds, "final_steps": s.steps, **_learner_of(s)} for s in (sparse, other))
         if sparse.digest != other.digest:
             message = f"{first} and {path} are of different versions of {other.task}: leave one of the folders out"
             raise ChangedSetting(message, "task")
@@ -207,6 +205,11 @@ def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, S
             _require_sparse_of(search, sparse[search.key.task], advice)
 
 
+def _learner_of(sparse: Sparse) -> dict[str, Any]:
+    """The learner that trained it, as a search writes it down."""
+    return {"learner": sparse.learner, sparse.learner: learner_with_defaults(sparse.learner, sparse.ppo)}
+
+
 def _require_sparse_of(search: _Budgeted, sparse: Sparse, advice: str) -> None:
     s = search.settings
     fresh = (s.get("final_seeds"), s.get("final_steps") or s.get("steps"))
@@ -216,8 +219,8 @@ def _require_sparse_of(search: _Budgeted, sparse: Sparse, advice: str) -> None:
             f"{sparse.seeds} x {sparse.steps}: {advice}",
             "final_seeds" if fresh[0] != sparse.seeds else "final_steps",
         )
-    mine = {name: value for name, value in s.items() if name.startswith("ppo.")}
-    if found := first_difference(mine, {"ppo": ppo_with_defaults(sparse.ppo)}):
+    mine = {name: value for name, value in s.items() if name.partition(".")[0] in ("learner", "ppo", "sac")}
+    if found := first_difference({"learner": "ppo", **mine}, _learner_of(sparse)):
         raise ChangedSetting(
             f"{search.path} has {found[0]} {found[1]} and sparse.json of {search.key.task} has {found[2]}: {advice}",
             found[0],

@@ -30,7 +30,7 @@ from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.provenance import Provenance, lineage, versions
 from jaxreward.search import State
 from jaxreward.tasks import Drawable, Task
-from jaxreward.training import PPO, TrainResult
+from jaxreward.training import Learner, TrainResult
 from jaxreward.training.episodes import play
 
 POLICY = "best-policy.json"
@@ -69,7 +69,7 @@ def is_policy_of(view: RunView, winner: Result) -> bool:
     return winner.candidate.summary is not None and digest == winner.candidate.summary.digest
 
 
-def save_for_judges(run: Run, store: Checkpoints, sound: Sequence[Agents], task: Task, ppo: PPO) -> None:
+def save_for_judges(run: Run, store: Checkpoints, sound: Sequence[Agents], task: Task, ppo: Learner) -> None:
     """Save a policy and pictures of every candidate, for people to compare."""
     for agents in sound:
         policy = agents.trained.variables(agents.row, agents.trained.best_seed(agents.row))
@@ -77,7 +77,7 @@ def save_for_judges(run: Run, store: Checkpoints, sound: Sequence[Agents], task:
         draw_agents(task, agents.candidate, agents.trained, agents.row, ppo, run.path / PICTURES)
 
 
-def draw_agents(task: Task, candidate: Candidate, trained: TrainResult, row: int, ppo: PPO, folder: Path) -> None:
+def draw_agents(task: Task, candidate: Candidate, trained: TrainResult, row: int, ppo: Learner, folder: Path) -> None:
     """A film and a strip, `<id>.gif` and `<id>.png`, of a candidate that was trained to the end.
 
     `folder` lies in that of a run. All candidates play the same episodes. The task must be `Drawable`.

@@ -9,7 +9,8 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.search import make_strategy
 from jaxreward.search.confirmation import AT_ONCE
 from jaxreward.tasks import Task, has_real_actions
-from jaxreward.training import PPO
+from jaxreward.training import SAC, Learner
+from jaxreward.training.algorithms import gradient_flops
 from jaxreward.training.plan import EVAL_EPISODES, curve_points, held_out_steps
 
 
@@ -37,13 +38,17 @@ def rate(task: str) -> Rate:
     return usual._replace(steps_per_s=_STEPS_PER_S.get(task, usual.steps_per_s))
 
 
+_FLOPS_PER_S = 5e10
+"""Of gradient steps."""
+_FEATURES = 32
+"""Of an observation, about."""
 _SCORED_S = 0.5
 """Of a candidate on demonstrations: checking it, and its part in compiling a generation."""
 
 
 def cost_s(
     task: Task,
-    ppo: PPO,
+    ppo: Learner,
     programs: int,
     seeds: int,
     steps: int,
@@ -67,19 +72,23 @@ def cost_s(
     each = rate(task.name)
     points = curve_points(task, ppo, steps, episodes) if points is None else points
     of_agent = steps + held_out_steps(task, ppo, points, episodes)
-    return programs * seeds * of_agent / each.steps_per_s + batches * each.task_s + programs * each.program_s
+    learning = 0.0
+    if isinstance(ppo, SAC):  # of the others it is in the steps a second
+        learning = steps / ppo.batch * gradient_flops(ppo, _FEATURES) / _FLOPS_PER_S
+    of_seed = of_agent / each.steps_per_s + learning
+    return programs * seeds * of_seed + batches * each.task_s + programs * each.program_s
 
 
 def search_s(s: EvolveSettings, task: Task) -> float:
     """The same of a search, its final training left out. Without training of candidates, each round of more data trains
     one policy."""
     if s.objective == "demonstrations":
-        return expansions(s) * cost_s(task, s.ppo, 1, 1, s.steps, episodes=s.eval_episodes) + s.candidates * _SCORED_S
+        return expansions(s) * cost_s(task, s.hyper, 1, 1, s.steps, episodes=s.eval_episodes) + s.candidates * _SCORED_S
     batches = -(-s.candidates // s.generation)
-    part = partial(cost_s, task, s.ppo, batches=batches, episodes=s.eval_episodes)
+    part = partial(cost_s, task, s.hyper, batches=batches, episodes=s.eval_episodes)
     whole = part(s.candidates, max(s.seeds, s.contender_seeds), s.steps)
     if s.confirm_seeds:
-        whole += cost_s(task, s.ppo, AT_ONCE, s.confirm_seeds, s.steps, episodes=s.eval_episodes)
+        whole += cost_s(task, s.hyper, AT_ONCE, s.confirm_seeds, s.steps, episodes=s.eval_episodes)
     if s.restart:
         whole += part(s.candidates, 1, s.filter_steps)
     if s.tune:  # settings of one structure are compiled as one

@@ -19,9 +19,10 @@ from jaxreward.reports.video import COLOURS, Scene, frame_times, with_panels
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.tasks import Drawable, Task, compiler_options, measure_of, mission_of
 from jaxreward.tasks.documentation import state_leaves
-from jaxreward.training import PPO
+from jaxreward.training import Learner
+from jaxreward.training.algorithms import network_of
 from jaxreward.training.episodes import Episode, play, telling
-from jaxreward.training.networks import ActorCritic, Variables
+from jaxreward.training.networks import Variables
 
 EPISODES = 33
 """Episodes that are played; an odd number has a median."""
@@ -31,9 +32,9 @@ OF_THE_SEARCH = "the agent that the search trained, the best of its seeds"
 """Whose film it is."""
 
 
-def policy_of(store: Checkpoints, tags: Sequence[str], task: Task, program: Program, ppo: PPO) -> Variables | None:
+def policy_of(store: Checkpoints, tags: Sequence[str], task: Task, program: Program, ppo: Learner) -> Variables | None:
     """The policy under the first of `tags` that a run has saved; None if there is none for this program."""
-    network = ActorCritic.of(task, ppo)
+    network: Any = network_of(task, ppo)
     memory = network.memory(())
     like = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros(program.observation_size), memory)
     kept = [tag for tag in tags if tag in store.tags()]
@@ -67,7 +68,7 @@ def film(
     task: Task,
     program: Program,
     variables: Variables,
-    ppo: PPO,
+    ppo: Learner,
     *,
     episodes: int = EPISODES,
     frames: int = MOST_FRAMES,

@@ -19,7 +19,7 @@ from jaxreward.reports.run_view import BEST_OF_N, FINAL_BEST
 from jaxreward.runs import Baseline, Run
 from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import json_ready
-from jaxreward.training import PPO
+from jaxreward.training import PPO, Learner
 from jaxreward.training.banks import BANKS
 
 # Seeds of the final training start here, out of reach of any number of training seeds.
@@ -41,7 +41,7 @@ def final_evaluation(main: Evolution) -> Score | None:
     steps = s.final_steps or s.steps
     missing = {name for name, program in programs.items() if not _done(main, name, program, len(seeds), steps)}
     BANKS.clear()  # what only the search needs would be compiled, and computed on all rows
-    for tag, ppo, together in _groups(s.ppo, programs):
+    for tag, ppo, together in _groups(s.hyper, programs):
         if not missing & together.keys():
             continue
         # All of them and not the missing alone: so a run killed between two events rounds as it would have.
@@ -64,18 +64,20 @@ def final_evaluation(main: Evolution) -> Score | None:
     return score
 
 
-def _groups(ppo: PPO, programs: dict[str, Program]) -> list[tuple[str, PPO, dict[str, Program]]]:
+def _groups(ppo: Learner, programs: dict[str, Program]) -> list[tuple[str, Learner, dict[str, Program]]]:
     """What trains together, each with a tag and its learner. Where a recovered reward takes early ends for states that
     are never left, a reward of the task's own does not: it says what an end is worth."""
-    if not ppo.absorbing:
+    if not isinstance(ppo, PPO) or not ppo.absorbing:
         return [("final", ppo, programs)]
     own = {name: program for name, program in programs.items() if name in ("sparse", "dense")}
     found = {name: program for name, program in programs.items() if name not in own}
     return [("final", ppo, found), ("final-own", ppo.replace(absorbing=False), own)]
 
 
-def _trainer(main: Evolution, tag: str, ppo: PPO) -> CandidateTrainer:
-    bench, s = main.bench, dataclasses.replace(main.settings, ppo=ppo)
+def _trainer(main: Evolution, tag: str, learner: Learner) -> CandidateTrainer:
+    bench, s = main.bench, main.settings
+    if isinstance(learner, PPO):
+        s = dataclasses.replace(s, ppo=learner)
     return CandidateTrainer(
         s, main.task, bench.store, bench.room(), tag, "final training", bench.progress, bench.should_stop,
     )  # fmt: skip

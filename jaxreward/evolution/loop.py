@@ -378,7 +378,7 @@ class Evolution:
                 self.run.save_program(program.digest, program.source)
             sound = [agents for agents in scored.agents if agents.sound]
             if self.judge is not None:
-                save_for_judges(self.run, self.store, sound, self.task, self.settings.ppo)
+                save_for_judges(self.run, self.store, sound, self.task, self.settings.hyper)
             else:
                 save_best_policy(self.run, self.store, sound, comparable(best, candidates, self.progress.state))
         self.log(Trained(results=scored.results, compile_s=scored.compile_s, run_s=scored.run_s))

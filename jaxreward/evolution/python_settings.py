@@ -13,6 +13,7 @@ from jaxreward.config import KeywordWords, fields_of, is_file, merged_options, n
 from jaxreward.errors import InvalidSetting, UnknownName, UserError
 from jaxreward.evolution.fingerprint import digest_of
 from jaxreward.evolution.identities import Identity
+from jaxreward.evolution.learner_options import named_learner, require_one_learner
 from jaxreward.evolution.parts import MOST
 from jaxreward.evolution.presets import preset, usual_strategy
 from jaxreward.evolution.search_options import VocabularyOption
@@ -58,7 +59,7 @@ def search_settings(
     named["proposer"], own_proposer = proposer_of(proposer)
     if own_proposer is not None:
         identities["proposer"] = Identity.of(own_proposer, private=False)
-    vocabulary, given = vocabulary_of(given)
+    vocabulary, given = vocabulary_of(named_learner(given))
     if vocabulary is not None:
         identities["vocabulary"] = _identity_of(vocabulary)
     objective = given.get("objective") or EvolveSettings.objective
@@ -68,6 +69,7 @@ def search_settings(
             raise InvalidSetting("give the options of the strategy in the object or as option=, not both", "option")
         base = dataclasses.replace(base, option=options)
     values = typed_values(EvolveSettings, given, PARAMETERS, "jaxreward.evolve")
+    require_one_learner(values.get("learner", base.learner), values)
     if "option" in values:
         values["option"] = merged_options(base.option, values["option"])
     settings = dataclasses.replace(with_values(base, values), **named)

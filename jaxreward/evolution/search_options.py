@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxreward.config import Arg
+from jaxreward.evolution.learner_options import LearnerOptions
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.training.execution import Execution
@@ -24,7 +25,7 @@ _WAS_A_FLAG: dict[str | bool, str] = {True: "on", False: "off"}
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
+class TrainingOptions(LearnerOptions):
     """Options of every command that trains programs."""
 
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
@@ -42,7 +43,8 @@ class TrainingOptions:
     """Whether programs are code or data. rows: each is compiled and applied to its own rows; bank: what they are made
     of is applied to all rows, and programs of known parts compile nothing; auto: rows on a CPU, bank elsewhere."""
     eval_episodes: Annotated[int, Arg(least=1)] = EVAL_EPISODES
-    """Held-out episodes of each seed at the end. Points of the curves have as many, but at most --ppo.envs."""
+    """Held-out episodes of each seed at the end. Points of the curves have as many, but at most as many as
+    there are environments."""
     unsafe_no_sandbox: bool = False
     """Check programs without the sandbox. For systems that have none, and programs you trust."""
     dry_run: bool = False

@@ -178,7 +178,7 @@ class SearchRun:
         Raises:
             UserError: no policy is kept, or the task must be given, see `task`.
         """
-        return Policy(self.task, self._program, self._variables, self._settings.ppo, deterministic)
+        return Policy(self.task, self._program, self._variables, self._settings.hyper, deterministic)
 
     def film(
         self, path: str | Path | None = None, *, episodes: int = EPISODES, frames: int = MOST_FRAMES, seed: int = 0
@@ -209,7 +209,7 @@ class SearchRun:
         variables, program = self._variables, self._program
         check_drawable(self.task)
         settings = self._settings
-        film(target, self.task, program, variables, settings.ppo, episodes=episodes, frames=frames, seed=seed)
+        film(target, self.task, program, variables, settings.hyper, episodes=episodes, frames=frames, seed=seed)
         if path is None:
             embed_film(self.path, target.name, program.digest, OF_THE_SEARCH)
         return target
@@ -231,7 +231,7 @@ class SearchRun:
             if self._settings.objective == "demonstrations":
                 why = ": a search on demonstrations keeps that of its final training"
             raise UserError(f"{self.path} keeps no policy of its best candidate{why}")
-        store, ppo = Checkpoints(self.path / "checkpoints"), self._settings.ppo
+        store, ppo = Checkpoints(self.path / "checkpoints"), self._settings.hyper
         variables = policy_of(store, ["best-policy"], self.task, self._program, ppo)
         if variables is None:
             raise UserError(f"{self.path} has no policy in its checkpoints: train its program with jaxreward.train")

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from dataclasses import dataclass, field
+import typing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from jaxreward.config import Arg, label_of
-from jaxreward.errors import UserError
-from jaxreward.evolution.search_options import SearchOptions
-from jaxreward.evolution.settings_check import check_settings
+from jaxreward.config import Arg, check_bounds, label_of
+from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile, UserError
+from jaxreward.evolution.candidate_training import CandidateTraining, check_cuts, check_training
+from jaxreward.evolution.learner_options import check_learner
+from jaxreward.evolution.search_options import Switch
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
+from jaxreward.runs.run import check_name
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
+from jaxreward.sentences import mention
 from jaxreward.tasks import Task, make_task_of
-from jaxreward.tracking import SinkName
-from jaxreward.training.hyperparameters import PPO
-from jaxreward.training.rungs import Rung
+from jaxreward.tracking import SinkName, require
 
 Judge = Literal["files", "terminal"]
 TEXTS = "texts"
 """What the settings of a search on text have in place of the name of a task; see `text_search`."""
+BASELINES = ("sparse", "dense", "best-of-n")
+_FOR_TRAINING = ("stages", "filter_steps", "restart", "halving", "prune", "contender_seeds",
+                 "confirm_seeds", "tune", "tune_steps")  # fmt: skip
+"""Settings of the training of candidates, which other objectives do not have."""
 
 
 @dataclass(frozen=True)
-class EvolveSettings(SearchOptions):
+class EvolveSettings(CandidateTraining):
     """Search for an interface: programs are proposed, trained side by side, and improved on."""
 
     task: str = "xland-easy"
@@ -48,17 +55,6 @@ class EvolveSettings(SearchOptions):
     the run's folder, or on the terminal."""
     candidates: Annotated[int, Arg(least=1)] = 16
     """Candidates to train."""
-    steps: Annotated[int, Arg(least=1)] = 200_000
-    """Environment steps of each seed."""
-    restart: bool = False
-    """Train the short rung apart, what passes from scratch. It has one seed then: the paper's protocol."""
-    halving: Annotated[int, Arg(least=0)] = 0
-    """How often half of a generation stops; 0 for never. Successive halving: at half of --steps, at half of that and
-    so on, the better half goes on."""
-    prune: bool = False
-    """Stop candidates that cannot win any more. Their learning curves decide, at 1/2, 3/4 and 7/8 of --steps."""
-    contender_seeds: Annotated[int, Arg(least=0)] = 0
-    """Seeds of candidates that may be the best; 0: as others. 95 % intervals decide; the best so far is among them."""
     baselines: tuple[str, ...] = ("sparse",)
     """To compare with: sparse, dense, best-of-n. They get the same budget; sparse is the task's own interface, dense
     has a person's reward, where there is one, best-of-n is a second search."""
@@ -68,8 +64,6 @@ class EvolveSettings(SearchOptions):
     """Environment steps in training; 0 for no limit."""
     max_device_s: Annotated[float, Arg(least=0)] = 0.0
     """Compiling and training; 0 for no limit. All devices count together, of which a CPU has one a core."""
-    ppo: PPO = field(default_factory=PPO)
-    """The learner."""
     out: Path = Path("runs")
     """Folder of runs."""
     name: str = ""
@@ -115,7 +109,7 @@ class EvolveSettings(SearchOptions):
 
     def check(self) -> None:
         """Raise a `UserError` for the first invalid setting."""
-        check_settings(self)
+        _check(self)
 
     def proposer_options(self) -> dict[str, Any]:
         if self.proposer in ("llm", "manual"):
@@ -134,25 +128,6 @@ class EvolveSettings(SearchOptions):
         learns = self.proposer == "genetic" and self.objective == "training" and strategy_class(self.strategy).learns
         return min(32, max(4, 1024 // self.generation)) if learns else 0
 
-    @property
-    def threshold(self) -> float:
-        """What the short rung asks for."""
-        return 0.05 if self.filter_threshold is None else self.filter_threshold
-
-    def rungs(self, incumbent: float | None = None, untrained: float | None = None) -> list[Rung]:
-        """The cuts of every training of the search; `incumbent` is the merit that `prune` has to beat, `untrained` the
-        success above which it tells the better half."""
-        rungs = [Rung(self.filter_steps, self.threshold)] if self.filter_steps and not self.restart else []
-        rungs += [Rung(self.steps >> k, keep=0.5, untrained=untrained) for k in range(self.halving, 0, -1)]
-        if self.prune:
-            rungs += [Rung(self.steps * k // 8, prune=True, incumbent=incumbent) for k in (4, 6, 7)]
-        return rungs
-
-    @property
-    def tuning_steps(self) -> int:
-        """Environment steps of each seed by which a weight setting is judged."""
-        return self.tune_steps or -(-self.steps // 4)
-
     def strategy_options(self) -> dict[str, Any]:
         """The arguments of `make_strategy`; UserError for options that the strategy does not have."""
         shared: dict[str, Any] = {"evolve": self.evolves, "budget": self.candidates}
@@ -162,16 +137,166 @@ class EvolveSettings(SearchOptions):
             shared |= {"ablations": self.ablations}
         if self.confirm_seeds:
             shared |= {"confirm": True}
-        return shared | read_options(self.strategy, self.option)
+        return shared | self._own_options()
+
+    def _own_options(self) -> dict[str, Any]:
+        """The options that only this strategy has, but for those at their defaults."""
+        of_model = strategy_class(self.strategy).with_model if self.draws else {}
+        return {**of_model, **read_options(self.strategy, self.option)}
 
     def as_config(self) -> dict[str, Any]:
         """TOML-ready values of everything that a run depends on, with the defaults of its strategy."""
         skip = {"out", "name", "resume", "profile", "track", "dry_run", "json", "command"}
         fields = sorted(dataclasses.fields(self), key=lambda f: f.name not in type(self).__annotations__)
         values = {f.name: getattr(self, f.name) for f in fields if f.name not in skip}
-        spelt_out = write_options(self.strategy, read_options(self.strategy, self.option))
+        spelt_out = write_options(self.strategy, self._own_options())
+        del values["ppo" if self.learner == "sac" else "sac"]
         return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold,
                       "surrogate": self.draws})  # fmt: skip
+
+
+def _check(settings: EvolveSettings) -> None:
+    check_bounds(settings)
+    check_training(settings)
+    check_name(settings.run_name, "run")
+    require(settings.track)
+    _check_baselines(settings)
+    _check_parts(settings)
+    _check_proposer(settings)
+    _check_objective(settings)
+    settings.llm.check()
+    check_learner(settings, settings.task)
+    settings.execution().check(settings.hyper)
+    check_cuts(settings)
+
+
+def _check_baselines(settings: EvolveSettings) -> None:
+    """What the best is compared with."""
+    if len(set(settings.baselines)) < len(settings.baselines):
+        raise InvalidSetting(f"{mention('baselines')} names one of them twice; name each once", "baselines")
+    if "best-of-n" in settings.baselines and settings.strategy == "best-of-n":
+        raise InvalidSetting(
+            f"{mention('strategy', 'best-of-n')} cannot be compared with itself; leave it out of "
+            f"{mention('baselines')}",
+            "baselines",
+            "strategy",
+        )
+    unknown = [b for b in settings.baselines if b not in BASELINES]
+    if unknown:
+        raise UnknownName("baseline", unknown[0], BASELINES, otherwise="choose from", settings=("baselines",))
+
+
+def _check_parts(settings: EvolveSettings) -> None:
+    """What is tuned, the judge, and the observation that is given."""
+    if settings.tune and settings.evolves == "observation":
+        raise InvalidSetting(
+            f"{mention('tune')} searches the numbers of rewards, and this search evolves observations alone",
+            "tune",
+            "evolve",
+        )
+    if settings.judge != "files" and not settings.asks_people:
+        raise InvalidSetting(
+            f"{mention('judge')} is for strategies that ask people, and {settings.strategy} with these options "
+            "does not",
+            "judge",
+            "strategy",
+        )
+    if settings.observation is not None and settings.evolves != "reward":
+        raise InvalidSetting(
+            f"{mention('observation')} is for {mention('evolve', 'reward')}; this search evolves {settings.evolves}",
+            "observation",
+            "evolve",
+        )
+    given = settings.observation is None or settings.resume or settings.proposer == "replay"
+    if settings.observation is not None and not (given or settings.observation.is_file()):
+        raise UnusableFile(
+            f"{mention('observation')}: there is no file {settings.observation}",
+            settings.observation,
+            FileProblem.MISSING,
+        )
+
+
+def _check_proposer(settings: EvolveSettings) -> None:
+    """The proposer, and what is for another one."""
+    if settings.proposer == "replay" and settings.recording is None:
+        raise InvalidSetting(
+            f"{mention('proposer', 'replay')} needs {mention('recording')}: the folder of a run or its events.jsonl",
+            "recording",
+            "proposer",
+        )
+    if settings.blocks not in typing.get_args(Switch):
+        raise UnknownName("value of blocks", str(settings.blocks), typing.get_args(Switch), settings=("blocks",))
+    if settings.blocks == "on" and (settings.proposer != "genetic" or settings.objective != "training"):
+        raise InvalidSetting(
+            f"{mention('blocks', 'on')} is for {mention('proposer', 'genetic')} and {mention('objective', 'training')}",
+            "blocks",
+            "proposer",
+            "objective",
+        )
+    if settings.surrogate and settings.proposer != "genetic":
+        raise InvalidSetting(f"{mention('surrogate')} is for {mention('proposer', 'genetic')}", "surrogate", "proposer")
+    if settings.surrogate and not strategy_class(settings.strategy).learns:
+        message = f"samples of {settings.strategy} are independent of each other: leave {mention('surrogate')} out"
+        raise InvalidSetting(message, "surrogate", "strategy")
+    if settings.proposer != "replay" and settings.recording is not None:
+        raise InvalidSetting(
+            f"{mention('recording')} is for {mention('proposer', 'replay')}; the {settings.proposer} proposer "
+            "has no use for it",
+            "recording",
+            "proposer",
+        )
+    if settings.proposer == "llm" and not settings.llm.model:
+        raise InvalidSetting(
+            f"{mention('proposer', 'llm')} needs {mention('model')}: a name of litellm's, e.g. "
+            "anthropic/claude-sonnet-4-5",
+            "llm.model",
+            "proposer",
+        )
+    unused = [
+        name for name in _idle_llm_options(settings) if getattr(settings.llm, name) != getattr(LlmSettings(), name)
+    ]
+    if unused:
+        raise InvalidSetting(
+            f"{mention(unused[0])} is for {mention('proposer', 'llm')}; the {settings.proposer} proposer has "
+            "no use for it",
+            f"llm.{unused[0]}",
+            "proposer",
+        )
+
+
+def _check_objective(settings: EvolveSettings) -> None:
+    """The objective, and what is for another one."""
+    if settings.resume:  # a run has copies of its data
+        return
+    settings.demonstrations.check(settings.objective)
+    if settings.objective == "training":
+        return
+    objective = mention("objective", settings.objective)
+    if settings.evolves != "reward":
+        raise InvalidSetting(
+            f"{objective} scores rewards alone: say {mention('evolve', 'reward')}, or {mention('strategy', 'grace')}",
+            *("evolve", "objective"),
+        )
+    if settings.learner == "sac":
+        alone = mention("learner", "ppo")
+        message = f"{objective} takes early ends for states that are never left, which {alone} alone can"
+        raise InvalidSetting(message, "learner", "objective")
+    given = [name for name in _FOR_TRAINING if getattr(settings, name)]
+    if given:
+        raise InvalidSetting(
+            f"{mention(given[0])} is for {mention('objective', 'training')}; {objective} trains no candidates",
+            *(given[0], "objective"),
+        )
+
+
+def _idle_llm_options(settings: EvolveSettings) -> list[str]:
+    """Options of language models that the proposer has no use for; a replay takes those of its recording."""
+    if settings.proposer in ("llm", "replay"):
+        return []
+    used = ("wait_s", "repairs", "prompts") if settings.proposer == "manual" else ()
+    if settings.asks_people:
+        used += ("wait_s",)
+    return [f.name for f in dataclasses.fields(LlmSettings) if f.name not in used]
 
 
 def require_task(name: str) -> None:

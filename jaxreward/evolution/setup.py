@@ -32,7 +32,7 @@ from jaxreward.runs.disk import write_atomic
 from jaxreward.search import SearchStrategy, make_strategy
 from jaxreward.sentences import Sentence, mention
 from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of, require_sound
-from jaxreward.training import PPO
+from jaxreward.training import Learner
 
 # The copy of a given observation in the folder of a run.
 OBSERVATION = "observation.py"
@@ -121,7 +121,7 @@ class Setup:
             vocabulary, is_kept = demonstration_vocabulary(settings, task, objective.data), True
         else:
             vocabulary, is_kept = search_vocabulary(settings, task)
-        described = task_card(task, observation, settings.ppo).model_copy(update={"vocabulary": vocabulary})
+        described = task_card(task, observation, settings.hyper).model_copy(update={"vocabulary": vocabulary})
         # one in place of the task's: nothing of that comes back
         if "vocabulary" in given.identities or settings.vocabulary == "derived":
             described = described.model_copy(update={"subgoals": described.subgoals.of(vocabulary)})
@@ -170,7 +170,7 @@ def given_observation(settings: EvolveSettings) -> FixedObservation | None:
     return FixedObservation(kept[0], links=False) if kept else FixedObservation(settings.observation)
 
 
-def task_card(task: Task, observation: FixedObservation | None, ppo: PPO) -> TaskCard:
+def task_card(task: Task, observation: FixedObservation | None, ppo: Learner) -> TaskCard:
     """The task and the learner as proposers see them."""
     learner = {"discount": float(ppo.discount), "rewards_scaled": ppo.scale_rewards, "horizon_cuts": ppo.bootstrap}
     return card(task).model_copy(update={"observation": observation.source if observation else "", **learner})

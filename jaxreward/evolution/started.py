@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from jaxreward.config import apply
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.runs.run import read_config
+from jaxreward.search.option_text import own_options, written
+from jaxreward.search.registry import STRATEGIES
 
 AS_BEFORE = {"blocks": False, "surrogate": 0}
 """Settings that runs from before they existed go on with, where those are not the defaults."""
@@ -18,4 +21,15 @@ def started_settings(path: Path) -> EvolveSettings:
     Raises:
         UserError: there is no run, or its settings cannot be read.
     """
-    return apply(EvolveSettings(), AS_BEFORE | read_config(path), str(path / "config.toml"))
+    return apply(EvolveSettings(), AS_BEFORE | _with_options(read_config(path)), str(path / "config.toml"))
+
+
+def _with_options(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run with the options of its strategy that its version did not have, as they were before."""
+    known, given = STRATEGIES.get(config.get("strategy", EvolveSettings.strategy)), config.get("option", ())
+    if known is None:
+        return config
+    named = {text.partition("=")[0].strip().replace("-", "_") for text in given}
+    defaults = own_options(known.name)
+    more = [f"{name}={written(defaults[name])}" for name in known.with_model if name not in named]
+    return {**config, "option": [*given, *more]}

@@ -58,7 +58,7 @@ def search_vocabulary(settings: EvolveSettings, task: Task) -> tuple[Vocabulary,
         return task.vocabulary(), False
     if settings.resume and files.is_there(kept := settings.out / settings.run_name / FILE):
         return read_vocabulary(kept), True
-    return vocabulary_for(task, settings.vocabulary, settings.ppo.discount)
+    return vocabulary_for(task, settings.vocabulary, settings.hyper.discount)
 
 
 def demonstration_vocabulary(settings: EvolveSettings, task: Task, data: DemonstrationData) -> Vocabulary:

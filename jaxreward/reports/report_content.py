@@ -149,7 +149,7 @@ def commands(view: RunView) -> dict[str, str]:
 
 
 def _learner(command: str) -> list[str]:
-    """The arguments of a command line for the learner: its preset, and --ppo.* with their values."""
+    """The arguments of a command line for the learner: its preset, its name, and its hyperparameters."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -157,7 +157,7 @@ def _learner(command: str) -> list[str]:
     found, taking = [], False
     for word in words:
         if word.startswith("--"):
-            taking = word.startswith("--ppo.") or word.partition("=")[0] == "--preset"
+            taking = word.startswith(("--ppo.", "--sac.")) or word.partition("=")[0] in ("--preset", "--learner")
         if taking:
             found.append(word)
     return found

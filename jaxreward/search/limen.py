@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -33,7 +35,9 @@ class Limen(SearchStrategy[LimenMemory]):
     rest uniformly from the request's own island. The first `initial` trained candidates start from
     scratch (the paper: 1, with which choice by fitness among few is easily trapped by a poor start;
     docs/appendix/landscapes.md has the figures). `crossover` is the share of requests with
-    two parents (the paper: 0). Every `migration_interval` results each island's best moves to its
+    two parents (the paper: 0). A share of `fresh` requests starts from scratch at any time, half of them where the
+    proposer chooses new programs by a model of the scores: its choice among new programs finds more than children of
+    good ones, which stay near their parents. Every `migration_interval` results each island's best moves to its
     neighbour, also when results come many at a time; 0 turns migration off. A request shows the
     proposer `show_best`, `show_diverse` and `show_failures` other programs. `descriptors` are those of the
     structure of programs, or of what their agents do. Once the best has not changed for `patience` generations, 0 for
@@ -41,10 +45,12 @@ class Limen(SearchStrategy[LimenMemory]):
     """
 
     name: ClassVar[str] = "limen"
+    with_model: ClassVar[Mapping[str, Any]] = MappingProxyType({"fresh": 0.5})
     islands: int = 3
     initial: int = 8
     global_share: float = 0.7
     crossover: float = 0.3
+    fresh: float = 0.0
     migration_interval: int = 10
     observation_width: int = 32
     reward_width: int = 100
@@ -61,7 +67,7 @@ class Limen(SearchStrategy[LimenMemory]):
             require_integer(self.name, name, getattr(self, name), 1)
         for name in ("initial", "migration_interval", "patience", "show_best", "show_diverse", "show_failures"):
             require_integer(self.name, name, getattr(self, name), 0)
-        for name in ("global_share", "crossover", "restarts"):
+        for name in ("global_share", "crossover", "fresh", "restarts"):
             require_share(self.name, name, getattr(self, name))
         require_choice(self.name, "descriptors", self.descriptors, get_args(Kind))
 
@@ -99,7 +105,7 @@ class Limen(SearchStrategy[LimenMemory]):
         anywhere = rng.random() < self.global_share
         pool = elites if anywhere else archive.local(island)
         # Nothing archived yet, or this island still waits for its own first interface.
-        if not pool or state.counts.trained < self.initial:
+        if not pool or state.counts.trained < self.initial or (self.fresh and rng.random() < self.fresh):
             return Draft("scratch", island, failures=failures)
         parents = ((fitness_proportional if anywhere else uniform)(pool, rng),)
         others = without(elites, parents)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar, final, get_args
 
 import numpy as np
@@ -83,7 +84,8 @@ class SearchStrategy(ABC, Generic[M]):
     and `_tell`. It may override `_tell_words` (results of requests for words), `_tell_ablated`, `_best`, `finished`,
     `account`, `words_expected`, `owes_votes`, `unsettled`, `rescoring` and `asks_people`, and nothing else. `natural`
     is what it evolves by default, `ablates` and `confirms` whether it takes the options `ablations` and `confirm`,
-    `learns` whether its programs may depend on the scores of others.
+    `learns` whether its programs may depend on the scores of others; `with_model` are options in place of their
+    defaults where the proposer chooses new programs by a model of the scores.
 
     `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, gains and
     costs so far decide which of the operators and models that a draft allows is used
@@ -98,6 +100,7 @@ class SearchStrategy(ABC, Generic[M]):
     ablates: ClassVar[bool] = True
     confirms: ClassVar[bool] = True
     learns: ClassVar[bool] = True
+    with_model: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     evolve: Evolve = "both"
     budget: int = 0
     bandit: bool = False

@@ -111,6 +111,14 @@ class _SAC:
         return held + step + 4.0 * weights
 
 
+def gradient_flops(sac: SAC, width: int) -> float:
+    """Floating point operations of the gradient steps of one update of one agent, about: of a value that is learned
+    from three passes, of its target one and of the policy's gradient three, and of the policy five."""
+    simba = sac.network == "simba"
+    passes = 5 * _weights(sac.hidden, simba, width) + 14 * _weights(sac.value_hidden, simba, width)
+    return 2.0 * sac.updates * sac.batch_size * passes
+
+
 def _weights(widths: tuple[int, ...], simba: bool, inputs: int) -> int:
     if simba:
         return inputs * widths[0] + 8 * sum(w * w for w in widths)

@@ -54,9 +54,9 @@ class SAC(struct.PyTreeNode):
     """Transitions before the first gradient step."""
     network: str = struct.field(pytree_node=False, default="simba")
     """`simba`, residual blocks with layer norm, or `mlp`."""
-    hidden: tuple[int, ...] = struct.field(pytree_node=False, default=(128,))
+    hidden: tuple[int, ...] = struct.field(pytree_node=False, default=(64,))
     """Widths of the policy: of the layers of an MLP, or of residual blocks, which are of one width."""
-    value_hidden: tuple[int, ...] = struct.field(pytree_node=False, default=(128, 128))
+    value_hidden: tuple[int, ...] = struct.field(pytree_node=False, default=(64, 64))
     """Those of each of the two values."""
     activation: str = struct.field(pytree_node=False, default="relu")
     """Activation: `tanh`, `relu` or `swish`."""
@@ -67,7 +67,7 @@ class SAC(struct.PyTreeNode):
     matter to the learner."""
     normalize_observations: bool = struct.field(pytree_node=False, default=True)
     """Subtract the running mean of every feature and divide by its running standard deviation."""
-    observation_clip: float = struct.field(pytree_node=False, default=float("inf"))
+    observation_clip: float = struct.field(pytree_node=False, default=5.0)
     """Cut features that enter the networks to plus or minus this; inf turns it off."""
     action_repeat: int = struct.field(pytree_node=False, default=1)
     """Steps of the environment that every action lasts; rewards are summed over them."""
@@ -90,6 +90,7 @@ class SAC(struct.PyTreeNode):
             "learning_rate": 1e-4, "temperature_learning_rate": 3e-4, "temperature": 1.0, "discount": 0.9,
             "weight_decay": 0.0, "envs": 128, "unroll": 1, "updates": 1, "network": "mlp", "hidden": (256, 256),
             "value_hidden": (256, 256), "initializer": "lecun", "scale_rewards": False,
+            "observation_clip": float("inf"),
         }  # fmt: skip
         return cls(**(form | settings))
 

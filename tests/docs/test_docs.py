@@ -11,6 +11,7 @@ import sys
 import tomllib
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.programs import Checker
 from jaxreward.proposers.llm.llm_settings import LlmSettings
-from jaxreward.training import PPO
+from jaxreward.training import PPO, SAC
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -185,12 +186,15 @@ def test_functions_of_the_page_are_a_program(
     assert checker.load((script.look, script.approach), task, trusted=True).digest == program.digest
 
 
-def test_settings_of_ppo():
-    table = {row[0].strip("`"): row[1] for row in cells(page("trainer.md")) if len(row) == 4 and row[0].startswith("`")}
-    for field in dataclasses.fields(PPO):
+@pytest.mark.parametrize(("learner", "heading"), [(PPO, "## The learner"), (SAC, "### Soft actor-critic")])
+def test_settings_of_learners(learner: Any, heading: str):
+    section = re.split(r"^##+ ", page("trainer.md").partition(f"{heading}\n")[2], flags=re.MULTILINE)[0]
+    table = {row[0].strip("`"): row[1] for row in cells(section) if len(row) == 4 and row[0].startswith("`")}
+    assert table.keys() == {field.name for field in dataclasses.fields(learner)}
+    for field in dataclasses.fields(learner):
         kind = "traced" if field.metadata.get("pytree_node", True) else "static"
-        assert f"| `{field.name}` | {table[field.name]} | {kind} |" in page("trainer.md")
-        written = table[field.name]
+        assert f"| `{field.name}` | {table[field.name]} | {kind} |" in section
+        written = table[field.name].replace("infinity", "inf")
         try:
             value: object = float(written) if isinstance(field.default, float) else ast.literal_eval(written)
         except ValueError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import Gene, Genome, read, write
 from jaxreward.proposers.genetic.surrogate import LEAST, PRECISION, Surrogate, features
 from jaxreward.proposers.proposer import Context, Known
+from jaxreward.search import make_strategy
 from jaxreward.tasks import card, make_task
 from tests.proposers.material import request, result
 
@@ -152,3 +154,18 @@ def test_runs_of_before_go_on_without_it(tmp_path):
     for number, written in enumerate(("", "surrogate = 0\n", "surrogate = 8\n")):
         (tmp_path / "config.toml").write_text(f'task = "xland-easy"\n{written}')
         assert started_settings(tmp_path).draws == (0, 0, 8)[number]
+
+
+def test_with_it_half_of_the_requests_of_limen_are_new(tmp_path):
+    def fresh(**settings: Any) -> Any:
+        made = EvolveSettings(**settings)
+        strategy: Any = make_strategy(made.strategy, **made.strategy_options())
+        assert f"fresh={strategy.fresh}" in made.as_config()["option"]
+        return strategy.fresh
+
+    assert (fresh(), fresh(surrogate=0), fresh(proposer="llm")) == (0.5, 0.0, 0.0)
+    assert (fresh(option=("fresh=0.25",)), fresh(option=("fresh=0",))) == (0.25, 0.0)
+    (tmp_path / "config.toml").write_text('task = "xland-easy"\nsurrogate = 32\noption = ["islands=2"]\n')
+    begun = started_settings(tmp_path)  # before there was such an option
+    again: Any = make_strategy("limen", **begun.strategy_options())
+    assert again.fresh == 0.0

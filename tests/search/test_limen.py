@@ -166,6 +166,15 @@ def test_a_share_starts_afresh_once_the_best_no_longer_changes(result, patience,
     assert all(request.operator != "scratch" for request in asked(strategy, state, 8))
 
 
+@pytest.mark.parametrize(("fresh", "least", "most"), [(0.0, 0, 0), (0.5, 170, 230), (1.0, 400, 400)])
+def test_a_share_is_new_at_any_time(result, fresh, least, most):
+    strategy = make_strategy("limen", initial=1, fresh=fresh)
+    state = strategy.tell(strategy.init(), [result(f"a{k}", 0.5, island=k) for k in range(3)])
+    requests = asked(strategy, state, 400)
+    assert least <= sum(request.operator == "scratch" for request in requests) <= most
+    assert [request.island for request in requests[:6]] == [(state.num_results + i) % 3 for i in range(6)]
+
+
 def test_by_behaviour_programs_of_one_structure_are_kept_apart(result):
     strategy = make_strategy("limen", initial=1, islands=1, descriptors="behaviour", crossover=0.0)
     long, short = (result(name, 0.5, feedback=Feedback(length=(n,))) for name, n in (("long", 80.0), ("short", 9.0)))

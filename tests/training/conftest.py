@@ -10,7 +10,7 @@ import pytest
 
 from jaxreward.programs import Checker, Program
 from jaxreward.tasks import Task
-from jaxreward.training import PPO, Execution
+from jaxreward.training import PPO, Execution, Learner
 from jaxreward.training.compiled import forget_compiled
 
 HEAD = """\
@@ -90,7 +90,7 @@ def tiny() -> PPO:
     return PPO(envs=8, unroll=8, epochs=1, minibatches=2, hidden=(16,))
 
 
-def budget(ppo: PPO, updates: int = UPDATES) -> dict[str, Any]:
+def budget(ppo: Learner, updates: int = UPDATES) -> dict[str, Any]:
     return {"seeds": SEEDS, "steps": updates * ppo.batch, "checkpoints": 2, "eval_episodes": 8}
 
 

@@ -352,7 +352,7 @@ def test_survivors_of_a_rung_train_as_if_there_were_none(line, together):
     cut = run(line, PROGRAMS, rungs=[Rung(steps=3 * TINY.batch, keep=0.5)], execution=FUSED)
     kept = np.flatnonzero(cut.stopped == 0)
     assert len(kept) == 2
-    for k in kept:
+    for k in map(int, kept):
         assert_close_trees(params(together, k), params(cut, k))
 
 

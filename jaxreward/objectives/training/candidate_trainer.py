@@ -60,8 +60,8 @@ class CandidateTrainer:
         s = self.settings
         tag, label = (f"{self.tag}-{name}", f"{self.label} ({name})") if name else (self.tag, self.label)
         trained = train(
-            self.task, programs, s.ppo, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
-            checkpoints=points or curve_points(self.task, s.ppo, steps, s.eval_episodes),
+            self.task, programs, s.hyper, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
+            checkpoints=points or curve_points(self.task, s.hyper, steps, s.eval_episodes),
             eval_episodes=s.eval_episodes, execution=s.execution(self.room),
             checkpointing=Checkpointing(self.store, tag), progress=lambda state: self.progress(label, state),
             should_stop=self.should_stop,

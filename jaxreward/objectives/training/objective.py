@@ -71,8 +71,8 @@ class TrainingObjective:
             assert self._bench is not None
             steps, seeds = (s.filter_steps, 1) if s.restart else (s.steps, s.seeds)
             compile_ahead(
-                self._task, program, s.ppo, seeds=range(seeds), steps=steps, execution=s.execution(self._bench.room()),
-                place=place, of=of, eval_episodes=s.eval_episodes,
+                self._task, program, s.hyper, seeds=range(seeds), steps=steps,
+                execution=s.execution(self._bench.room()), place=place, of=of, eval_episodes=s.eval_episodes,
             )  # fmt: skip
 
         return ahead

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from jaxreward.training import PPO, Execution, Rung
+from jaxreward.training import Execution, Learner, Rung
 
 
 class TrainingSettings(Protocol):
     """How candidates are trained and which of them go on; `evolution.settings.EvolveSettings` says what each means."""
 
     @property
-    def ppo(self) -> PPO: ...
+    def hyper(self) -> Learner: ...
     @property
     def seeds(self) -> int: ...
     @property
