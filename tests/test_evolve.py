@@ -20,6 +20,7 @@ from jaxreward.commands.resolve import resolve
 from jaxreward.errors import EndCause, InvalidSetting
 from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.started import started_settings
 from jaxreward.objectives.training import candidate_trainer
 from jaxreward.runs import REQUEUE_EXIT_CODE, Finished, Proposed, Trained, fold, read_log
 from jaxreward.runs.provenance import read_header
@@ -149,7 +150,8 @@ def test_a_run_killed_after_any_event_resumes_to_the_same_end(whole, machine, tm
 
 def test_a_recorded_run_replays_to_the_same_log(whole, machine, tmp_path):
     _, path = whole
-    run(machine, tmp_path, proposer="replay", recording=path)
+    options = started_settings(path).option  # spelled out, as a command finds them in the recording
+    run(machine, tmp_path, proposer="replay", recording=path, option=options)
     recorded, replayed = substance(path), substance(tmp_path / "run")
     assert replayed == recorded
 

@@ -22,6 +22,7 @@ from jaxreward.evolution.setup import Objects
 from jaxreward.evolution.vocabulary import FILE, read_vocabulary, write_vocabulary
 from jaxreward.proposers.proposer import OneByOne
 from jaxreward.records import Proposal
+from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import interval
 from jaxreward.runs import Asked, Baseline, Paused, Proposed, RunStarted, Told, Trained, read_log
 from jaxreward.search import Draft, SearchStrategy, make_strategy
@@ -169,6 +170,17 @@ def test_a_run_is_read_played_reported_and_goes_on(capsys):
     assert more.table()["id"][:2] == table["id"] and more.table()["status"].count("trained") == 3
     with pytest.raises(UnknownName, match="did you mean runs/first"):
         jr.open_run("runs/firts")
+
+
+def test_a_replay_has_the_options_of_its_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Half of the programs are new where a model chooses them, which a replay has no model to say."""
+    monkeypatch.chdir(tmp_path)
+    own = {**SMALL, "candidates": 4, "generation": 2, "option": {"initial": 1}}
+    first = jr.evolve("probe-choice", name="first", **own)
+    of_recording = {name: value for name, value in own.items() if name != "option"}
+    again = jr.evolve("probe-choice", name="again", proposer="replay", recording=first.path, **of_recording)
+    known, found = ([r.candidate.source for r in RunView.read(run.path).results.values()] for run in (first, again))
+    assert known == found
 
 
 def test_objects_search_and_the_same_objects_go_on():

@@ -192,7 +192,7 @@ def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, S
                 continue
             key = search.key
             own = name in ("option", "ablations", "confirm_seeds", "surrogate")  # what not every strategy has
-            of_proposer = name.startswith("llm.") or name in OF_GENETIC
+            of_proposer = name.startswith("llm.") or name in OF_GENETIC or name == "option"  # those with a model
             same = ((key.strategy,) if own else ()) + ((key.proposer,) if of_proposer else ())
             other, where = first.setdefault((key.task, name, *same), (value, search.path))
             if other == value:

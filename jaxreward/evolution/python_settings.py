@@ -19,6 +19,8 @@ from jaxreward.evolution.presets import preset, usual_strategy
 from jaxreward.evolution.search_options import VocabularyOption
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects
+from jaxreward.evolution.started import started_settings
+from jaxreward.files import is_there
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.registry import NAMES, load_proposer
 from jaxreward.records import Fragment, Vocabulary
@@ -72,6 +74,8 @@ def search_settings(
     require_one_learner(values.get("learner", base.learner), values)
     if "option" in values:
         values["option"] = merged_options(base.option, values["option"])
+    elif named["proposer"] == "replay" and options is None:
+        base = dataclasses.replace(base, option=_recorded_options(values.get("recording"), named["strategy"]))
     settings = dataclasses.replace(with_values(base, values), **named)
     prompts, observation = settings.llm.prompts, settings.observation
     settings = dataclasses.replace(
@@ -81,6 +85,14 @@ def search_settings(
         command=call_text("evolve", {**named, **given}),
     )
     return settings, Objects(own_task, own_proposer, vocabulary, identities)
+
+
+def _recorded_options(recording: Path | None, strategy: str) -> tuple[str, ...]:
+    """The options of the strategy of a recorded run, for a replay, where the recording is the folder of one."""
+    if recording is None or not is_there(recording / "config.toml"):
+        return ()
+    recorded = started_settings(recording)
+    return recorded.option if recorded.strategy == strategy else ()
 
 
 def task_of(task: Any) -> tuple[str, Task | None]:

@@ -86,8 +86,8 @@ class Execution:
         if self.collector == "stepwise" and not steppable(ppo):
             what, setting = ("have a memory", "gru") if ppo.gru else ("repeat actions", "action_repeat")
             raise InvalidSetting(
-                f"with the stepwise collector agents cannot {what} (PPO.{setting}): choose fused",
-                *("collector", f"ppo.{setting}"),
+                f"with the stepwise collector agents cannot {what} ({type(ppo).__name__}.{setting}): choose fused",
+                *("collector", f"{type(ppo).__name__.lower()}.{setting}"),
             )
 
     def resolve(

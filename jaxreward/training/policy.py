@@ -85,7 +85,8 @@ class Policy:
         if self.ppo.gru or self.ppo.action_repeat > 1:
             why = "has a memory" if self.ppo.gru else f"holds an action for {self.ppo.action_repeat} steps"
             how = "carry = policy.start(state), then action, carry = policy.step(carry, state, key)"
-            raise InvalidSetting(f"this agent {why}: {how}", "ppo.gru" if self.ppo.gru else "ppo.action_repeat")
+            setting = "gru" if self.ppo.gru else "action_repeat"
+            raise InvalidSetting(f"this agent {why}: {how}", f"{type(self.ppo).__name__.lower()}.{setting}")
         return self._chosen(self.task.view(state), None, key).action
 
     def start(self, state: Any) -> Carry:

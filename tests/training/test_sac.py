@@ -13,6 +13,7 @@ import numpy as np
 import optax
 import pytest
 
+import jaxreward as jr
 from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Program, Spec
 from jaxreward.runs.checkpoint import Checkpoints
@@ -113,8 +114,8 @@ def values(result: Any, task: Any, sac: SAC, obs: Any, action: Any) -> np.ndarra
     return np.stack(found)
 
 
-def agents_of(task: Any, sac: SAC, updates: int) -> Any:
-    chunk = Chunk(task, Population([Program.default(task)]), sac, SEEDS, jax.devices()[0])
+def agents_of(task: Any, program: Program, sac: SAC, updates: int, width: int = 0) -> Any:
+    chunk = Chunk(task, Population([program], width=width), sac, SEEDS, jax.devices()[0])
     chunk.compile()
     state, stats = chunk.start(), chunk.fresh_stats()
     for index in range(updates):
@@ -122,6 +123,7 @@ def agents_of(task: Any, sac: SAC, updates: int) -> Any:
     return state.agents
 
 
+@pytest.mark.slow  # the value of an action is known to the next test but one
 def test_aiming_is_learned():
     task = make_task("probe-aim")
     sac = SAC(
@@ -132,7 +134,7 @@ def test_aiming_is_learned():
     assert result.success.mean() > 0.95
 
 
-@pytest.mark.parametrize("network", ["simba", "mlp"])
+@pytest.mark.parametrize("network", ["mlp", pytest.param("simba", marks=pytest.mark.slow)])
 def test_a_cut_episode_bootstraps_the_value_that_would_have_followed(network):
     """Reward 1 on every step of an episode that the horizon cuts: every action is worth 1 / (1 - discount)."""
     task = Line(length=6)
@@ -140,16 +142,10 @@ def test_a_cut_episode_bootstraps_the_value_that_would_have_followed(network):
         envs=16, unroll=2, updates=4, batch_size=64, hidden=(16,), value_hidden=(16,), warmup=64, discount=0.5,
         scale_rewards=False, normalize_observations=False, network=network, tau=0.05, learning_rate=3e-3, **CALM,
     )  # fmt: skip
-    always = Program.default(task)  # pays 1 where the task says `hit`
-    paid = train(task, [(view, lambda s, a, n: 1.0 + 0.0 * n.t)], sac, seeds=1, steps=10, trusted=True).programs[0]
-    assert always.structure != paid.structure
-    chunk = Chunk(task, Population([paid]), sac, SEEDS, jax.devices()[0])
-    chunk.compile()
-    state, stats = chunk.start(), chunk.fresh_stats()
-    for index in range(300):
-        state, stats, _ = chunk.update(state, stats, index, index / 300)
+    paid = jr.load_program((view, lambda s, a, n: 1.0 + 0.0 * n.t), task, trusted=True)
+    agents = agents_of(task, paid, sac, 300)
     for obs in ([1.0, 0.3], [-1.0, 0.0]):
-        np.testing.assert_allclose(values(state.agents, task, sac, obs, [0.2, -0.4]), 2.0, atol=0.1)
+        np.testing.assert_allclose(values(agents, task, sac, obs, [0.2, -0.4]), 2.0, atol=0.1)
 
 
 def test_an_end_is_worth_nothing_more():
@@ -159,12 +155,12 @@ def test_an_end_is_worth_nothing_more():
         scale_rewards=False, normalize_observations=False, learning_rate=3e-3, **CALM,
     )  # fmt: skip
     task = make_task("probe-aim")
-    agents = agents_of(task, sac, 400)
+    agents = agents_of(task, Program.default(task), sac, 400)
     best = np.arctanh(0.5)
     np.testing.assert_allclose(values(agents, task, sac, [1.0, 0.0, 0.0], [best]), 1.0, atol=0.1)
 
 
-@pytest.mark.parametrize("wanted", [-1.0, 0.3])
+@pytest.mark.parametrize("wanted", [0.3, pytest.param(-1.0, marks=pytest.mark.slow)])
 def test_the_temperature_is_learned_for_the_target_entropy(line, wanted):
     """Of a reward that says nothing the policy's entropy comes to what is asked for, from above and from below."""
     sac = TINY.replace(
@@ -297,7 +293,7 @@ def test_matrices_alone_decay(line):
 # ---- what must hold of every learner
 
 
-@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("k", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_candidate_trained_together_equals_itself_alone(line, together, k):
     assert_close_trees(params(together, k), params(run(line, [PROGRAMS[k]], execution=FUSED), 0))
 
@@ -318,15 +314,8 @@ def test_neither_order_nor_chunks_nor_the_collector_matter(line, together, how):
 
 
 def test_padding_does_not_matter(line):
-    program = run(line, PROGRAMS[:1], steps=TINY.batch).programs[0]
-    found = []
-    for width in (0, 96):
-        chunk = Chunk(line, Population([program], width=width), TINY, SEEDS, jax.devices()[0])
-        chunk.compile()
-        state, stats = chunk.start(), chunk.fresh_stats()
-        for index in range(5):
-            state, stats, _ = chunk.update(state, stats, index, index / 5)
-        found.append(jax.device_get(state.agents.params))
+    program = jr.load_program(PROGRAMS[0], line, trusted=True)
+    found = [jax.device_get(agents_of(line, program, TINY, 5, width).params) for width in (0, 96)]
     for tree in found:
         for name, axis in (("actor", 2), ("critic", 3)):
             kernel = tree[name]["encoder_0"]["kernel"]
@@ -379,6 +368,11 @@ def test_a_trained_agent_acts(line, together):
 def test_actions_may_be_repeated(line):
     result = run(line, PROGRAMS[:1], TINY.replace(action_repeat=3))
     assert result.env_steps == 2 * 6 * 3 * 8 * 4
+    with pytest.raises(InvalidSetting, match=r"repeat actions \(SAC\.action_repeat\)") as caught:
+        run(line, PROGRAMS[:1], TINY.replace(action_repeat=3), execution=STEPWISE)
+    assert "sac.action_repeat" in caught.value.settings
+    with pytest.raises(InvalidSetting, match="holds an action for 3 steps"):
+        result.policy(0)(line.reset(jax.random.key(0)), jax.random.key(1))
 
 
 # ---- settings
