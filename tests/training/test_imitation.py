@@ -293,8 +293,8 @@ def test_a_discriminator_learns_who_is_who(corridor, sets, tiny):
     one = jax.tree.map(lambda x: x[:, 0, 0], trajectory.replace(memory=None))
     experts = jax.tree.map(jnp.asarray, rows.take([1]).stacked(32)).replace(of=jnp.int32(0))
     variables = jax.tree.map(lambda x: x[0, 0], chunk.start().agents.variables)
-    first = new_discriminator(init_discriminator(chunk.network, method, 0, 3, 32))
-    asked = jax.jit(partial(judge, network=chunk.network), static_argnames="method")
+    first = new_discriminator(init_discriminator(ActorCritic.of(corridor, tiny), method, 0, 3, 32))
+    asked = jax.jit(partial(judge, network=ActorCritic.of(corridor, tiny)), static_argnames="method")
     t = np.asarray(one.obs)[:-1, :, 1]
     begins, right, apart, norms = t == 0, np.asarray(one.action) == 1, [], []
     action = chunk.network.distribution.encode(one.action)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -84,11 +85,12 @@ def test_learning_recomputes_what_acting_computed(reset, kind):
     one = jax.tree.map(lambda x: x[:, 0, 0], t.replace(memory=None)).replace(memory=memory)
     batch = batch_of(one, one.reward, one.reward, one.reward, GRU)
     variables = jax.tree.map(lambda x: x[0, 0], state.agents.variables)
-    outputs, value = _outputs(chunk.network, variables, batch)
+    network: Any = chunk.network
+    outputs, value = _outputs(network, variables, batch)
     np.testing.assert_allclose(value, batch.value, atol=1e-5)
     np.testing.assert_allclose(chunk.network.distribution.log_prob(outputs, batch.action), batch.logp, atol=1e-5)
     wrong = batch.replace(memory=jax.tree.map(jnp.zeros_like, batch.memory))
-    differs = float(jnp.abs(_outputs(chunk.network, variables, wrong)[1] - batch.value).max()) > 1e-4
+    differs = float(jnp.abs(_outputs(network, variables, wrong)[1] - batch.value).max()) > 1e-4
     assert differs == remembers
 
 
