@@ -36,9 +36,8 @@ class Limen(SearchStrategy[LimenMemory]):
     scratch (the paper: 1, with which choice by fitness among few is easily trapped by a poor start;
     docs/appendix/landscapes.md has the figures). `crossover` is the share of requests with
     two parents (the paper: 0). A share of `fresh` requests starts from scratch at any time, half of them where the
-    proposer chooses new programs by a model of the scores: its choice among new programs finds more than children of
-    good ones, which stay near their parents. Every `migration_interval` results each island's best moves to its
-    neighbour, also when results come many at a time; 0 turns migration off. A request shows the
+    proposer chooses new programs by a model of the scores. Every `migration_interval` results each island's
+    best moves to its neighbour, also when results come many at a time; 0 turns migration off. A request shows the
     proposer `show_best`, `show_diverse` and `show_failures` other programs. `descriptors` are those of the
     structure of programs, or of what their agents do. Once the best has not changed for `patience` generations, 0 for
     never, a share of `restarts` of every further one, rounded up, starts from scratch.

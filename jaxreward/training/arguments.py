@@ -9,7 +9,7 @@ from typing import Any
 from jaxreward.errors import InvalidSetting
 from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.rungs import Rung
-from jaxreward.training.sac_hyperparameters import SAC
+from jaxreward.training.sac_hyperparameters import SAC, Learner
 from jaxreward.value_words import short
 
 
@@ -25,6 +25,22 @@ def check_ppo(ppo: Any) -> None:
         message = f"ppo is a jaxreward.PPO or SAC, such as PPO(learning_rate=1e-3), not {short(ppo)}"
         raise InvalidSetting(message, "ppo")
     ppo.check()
+
+
+def for_budget(ppo: Learner, updates: int, imitates: bool) -> Learner:
+    """The learner for a training of so many updates.
+
+    Raises:
+        InvalidSetting: SAC would take no gradient step in it, or is to learn from demonstrations.
+    """
+    if not isinstance(ppo, SAC):
+        return ppo
+    if imitates:
+        raise InvalidSetting("SAC learns from the rewards of programs: learn from demonstrations with PPO", "ppo")
+    if ppo.warmup > (steps := updates * ppo.envs * ppo.unroll):
+        message = f"SAC.warmup = {ppo.warmup} transitions precede gradient steps, and this training has {steps}"
+        raise InvalidSetting(f"{message}: give a smaller warmup, or more steps", "sac.warmup", "steps")
+    return ppo.for_updates(updates)
 
 
 def whole(name: str, value: Any) -> int:

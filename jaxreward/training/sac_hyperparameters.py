@@ -110,8 +110,9 @@ class SAC(struct.PyTreeNode):
         return self.unroll * max(2, -(-self.replay // (self.envs * self.unroll)))
 
     def for_updates(self, updates: int) -> SAC:
-        """With a replay buffer that is no larger than a training of so many updates fills."""
-        return self.replace(replay=min(self.replay, self.envs * self.unroll * max(2, updates)))
+        """With a replay buffer that is no larger than a training of so many updates needs: one unroll more than it
+        fills, since a full buffer leaves out its oldest row."""
+        return self.replace(replay=min(self.replay, self.envs * self.unroll * (updates + 1)))
 
     def check(self) -> None:
         """Raise an InvalidSetting for the first hyperparameter that is invalid."""

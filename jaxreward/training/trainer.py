@@ -27,13 +27,13 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, metric_names, progress_names, require_sound
 from jaxreward.timing import CLOCK
-from jaxreward.training.arguments import check_function, check_ppo, check_rungs, check_task, seeds_of, whole
+from jaxreward.training.arguments import check_function, check_ppo, check_rungs, check_task, for_budget, seeds_of, whole
 from jaxreward.training.candidates import Candidate, programs_of
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.execution import Execution
 from jaxreward.training.executor import Checkpointing, Done, Executor, Job, Supervisor, WorkerLost, WorkersLost
 from jaxreward.training.history import History
-from jaxreward.training.hyperparameters import CollectorName, CompileName, PopulationName
+from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName, PopulationName
 from jaxreward.training.imitation import Imitation, ImitationRows
 from jaxreward.training.learners import for_imitation, quick
 from jaxreward.training.local import LocalExecutor
@@ -50,7 +50,7 @@ from jaxreward.training.plan import (
 from jaxreward.training.population import padded_sizes, size_in_bank
 from jaxreward.training.result import TrainResult
 from jaxreward.training.rungs import Rung, Standing, verdicts
-from jaxreward.training.sac_hyperparameters import SAC, Learner
+from jaxreward.training.sac_hyperparameters import Learner
 from jaxreward.training.stepwise import common_size
 
 _LOSSES = 3
@@ -158,13 +158,10 @@ def train(
         message = f"{task.name} does not say what comes before success: leave the rung's untrained rate out"
         raise InvalidSetting(message, "rung.untrained")
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
+    ppo = for_budget(ppo, schedule.updates, imitation is not None)
     candidates = programs_of(programs, task, trusted)
     learned_from = None
-    if isinstance(ppo, SAC):
-        if imitation is not None:
-            raise InvalidSetting("SAC learns from the rewards of programs: learn from demonstrations with PPO", "ppo")
-        ppo = ppo.for_updates(schedule.updates)
-    elif imitation is not None:
+    if imitation is not None and isinstance(ppo, PPO):
         learned_from = ImitationRows.of(imitation, task, candidates, ppo)
     given, local = execution.executor, partial(LocalExecutor, execution.devices, execution.memory_gb)
     with nullcontext(given) if given is not None else local() as executor:

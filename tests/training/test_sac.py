@@ -21,6 +21,7 @@ from jaxreward.tasks import Box, make_task
 from jaxreward.tasks.probe import Probe
 from jaxreward.training import SAC, Checkpointing, Execution, Interrupted, Policy, Rung, train
 from jaxreward.training.chunk import Chunk
+from jaxreward.training.networks import apply
 from jaxreward.training.population import Population
 from jaxreward.training.replay import add, new_replay, sample
 from jaxreward.training.rollout import Trajectory
@@ -206,13 +207,19 @@ def test_what_is_drawn_from_the_buffer_was_one_step():
         assert set(np.asarray(e, int)) == set(range(envs))
 
 
-def test_the_buffer_is_no_larger_than_a_training_fills(line):
-    big = TINY.replace(replay=1_000_000)
-    small = run(line, PROGRAMS[:1], TINY.replace(replay=10_000))
-    assert_close_trees(params(run(line, PROGRAMS[:1], big), 0), params(small, 0))
-    assert big.for_updates(6).rows == 6 * big.unroll and big.rows > 100_000
-    result = run(line, PROGRAMS[:1], big)
-    assert result.ppo.rows == 6 * big.unroll
+def test_the_buffer_is_no_larger_than_a_training_needs(line):
+    big = TINY.replace(replay=10_000)
+    small, program = big.for_updates(6), jr.load_program(PROGRAMS[0], line, trusted=True)
+    assert small.rows == 7 * big.unroll < big.rows
+    found = [agents_of(line, program, sac, 6).params for sac in (big, small)]
+    assert_close_trees(*found)
+    assert run(line, PROGRAMS[:1], big).ppo == small
+
+
+def test_a_training_without_a_gradient_step_is_refused(line):
+    with pytest.raises(InvalidSetting, match="SAC.warmup = 90 transitions .* this training has 64") as caught:
+        run(line, PROGRAMS[:1], TINY.replace(warmup=90), steps=64)
+    assert caught.value.settings == ("sac.warmup", "steps")
 
 
 # ---- Brax's losses
@@ -361,7 +368,9 @@ def test_a_trained_agent_acts(line, together):
     policy = together.policy(0, 0, deterministic=True)
     assert isinstance(policy, Policy)
     state = line.reset(jax.random.key(0))
-    np.testing.assert_array_equal(policy(state), together.policy(0, 0)(state, jax.random.key(1)) * 0 + policy(state))
+    outputs, _, _ = apply(policy.network, policy.variables, view(state))
+    np.testing.assert_allclose(policy(state), jnp.tanh(outputs[:2]), atol=1e-6)  # the mean, in a box from -1 to 1
+    assert (together.policy(0, 0)(state, jax.random.key(1)) != policy(state)).all()
     assert policy(state).shape == (2,) and np.abs(policy(state)).max() <= 1.0
 
 
