@@ -16,6 +16,7 @@ from jaxreward.evolution.started import started_settings
 from jaxreward.proposers.genetic.blocks import CHANCES, Blocks
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import Genome, read
+from jaxreward.proposers.genetic.planning import named
 from jaxreward.proposers.genetic.variation import Variation
 from jaxreward.proposers.registry import make_proposer
 from jaxreward.records import Vocabulary
@@ -127,6 +128,31 @@ def test_a_dead_flag_of_a_subgoal_stays():
 def test_parts_that_may_not_change_are_left_out():
     child = variation(0, ("observation",)).scratch()
     assert child.genes("observation") and child.half("reward") is None
+
+
+def whole(sources):
+    """The share of programs with a block for every subgoal."""
+    return np.mean([all(has(source, subgoal) for subgoal in CARD.subgoals.chain) for source in sources])
+
+
+def test_plans_are_made_and_carried_out_in_blocks():
+    sources = []
+    for seed in range(60):
+        words = PROPOSER.propose(request("plan"), rng(seed)).words
+        assert 5 <= len(named(words)) <= 10
+        plan = result("", name="plan").model_copy(update={"words": words})
+        sources.append(PROPOSER.propose(request("implement", plan=plan), rng(seed)).source)
+    assert whole(sources) > 0.25
+    assert all(REWARD in names(source, "reward") for source in sources)
+
+
+@pytest.mark.parametrize("operator", ["reflect", "different"])
+def test_a_program_written_anew_is_in_blocks(operator):
+    """From parents without success that pursue some subgoals alone."""
+    parents = [result(PROPOSER.propose(request(), rng(seed)).source, 0.0) for seed in (1, 4)]
+    assert not whole([parent.candidate.source for parent in parents])
+    asked = [(parent, seed) for parent in parents for seed in range(40)]
+    assert whole([PROPOSER.propose(request(operator, parent), rng(seed)).source for parent, seed in asked]) > 0.2
 
 
 def test_blocks_need_subgoals_and_the_genetic_proposer():

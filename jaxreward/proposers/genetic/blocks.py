@@ -67,12 +67,18 @@ class Blocks:
 
     def scratch(self, variation: Variation) -> Genome:
         """A program for all subgoals or some, with a few other features and terms."""
+        return self._new(Genome(), variation)
+
+    def half(self, genome: Genome, part: Part, variation: Variation) -> Genome:
+        """With a half for all subgoals or some in place of its own."""
+        return self._new(genome, variation.of(part))
+
+    def _new(self, genome: Genome, variation: Variation) -> Genome:
         rng, chain = variation.rng, self.chain
         chosen = range(len(chain))
         if len(chain) > 1 and rng.random() >= WHOLE:
             count = int(rng.integers(1, len(chain)))
             chosen = chosen[:count] if rng.random() < 0.5 else chosen[-count:]
-        genome = Genome()
         for part in variation.parts:
             genome = variation.with_basic(genome.with_half(part, ()), part)
         for index in chosen:

@@ -6,7 +6,7 @@ gene by gene; an opaque one is perturbed where weights are asked for, and opened
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxreward.function_source.statements import Statement
@@ -33,7 +33,7 @@ NEAR_ZERO = 0.05
 """A parent of less success is rewritten as often as repaired, where its feedback is reflected on."""
 
 STRANGERS = 6
-"""Themes drawn for a program of another kind, of which the one with most that is new is taken."""
+"""Themes, or programs in blocks, drawn for a program of another kind, of which the one with most that is new is taken."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,12 @@ def reflect(context: BreedingContext) -> Genome:
 
 
 def _rewritten(genome: Genome, variation: Variation) -> Genome:
-    """Every half that may change anew, about the same things or about others."""
+    """Every half that may change anew, about the same things or about others; or in blocks."""
+    if variation.blocks is not None and variation.rng.random() < variation.blocks.share:
+        return variation.blocks.scratch(variation)
     theme = variation.theme(genome) if variation.rng.random() < 0.5 else variation.lexicon.theme(variation.rng)
     for part in variation.parts:
-        genome = variation.fresh_half(genome, part, theme)
+        genome = variation.themed_half(genome, part, theme)
     return genome
 
 
@@ -181,9 +183,14 @@ def path(context: BreedingContext) -> Genome:
 
 
 def different(context: BreedingContext) -> Genome:
-    """A new program about other things than the parents are, with none of their genes as far as that goes."""
+    """A new program about other things than the parents are, with none of their genes as far as that goes; in blocks,
+    which are about the same things, the one of several that has the fewest of their genes."""
     variation = context.variation
     genomes = [p.genome for p in context.parents]
+    if variation.blocks is not None and variation.rng.random() < variation.blocks.share:
+        taken = {(part, gene.name) for genome in genomes for part in variation.parts for gene in genome.genes(part)}
+        drawn = [variation.blocks.scratch(variation) for _ in range(STRANGERS)]
+        return min(drawn, key=lambda genome: _shared(genome, taken, variation.parts))
     shown = {subject for genome in genomes for subject in variation.theme(genome)}
     themes = [variation.lexicon.theme(variation.rng) for _ in range(STRANGERS)]
     theme = min(themes, key=lambda theme: sum(s in shown for s in theme) / max(1, len(theme)))
@@ -193,10 +200,16 @@ def different(context: BreedingContext) -> Genome:
     return child
 
 
+def _shared(genome: Genome, taken: Collection[Named], parts: Sequence[Part]) -> float:
+    """The share of a genome's genes that are among those `taken`."""
+    own = [(part, gene.name) for part in parts for gene in genome.genes(part)]
+    return sum(name in taken for name in own) / max(1, len(own))
+
+
 def _unlike(child: Genome, part: Part, theme: Sequence[str], genomes: Sequence[Genome], variation: Variation) -> Genome:
     taken = {gene.name for genome in genomes for gene in genome.genes(part)}
-    half = variation.fresh_half(child, part, theme, avoid=taken)
-    return half if half.genes(part) else variation.fresh_half(child, part, theme)
+    half = variation.themed_half(child, part, theme, avoid=taken)
+    return half if half.genes(part) else variation.themed_half(child, part, theme)
 
 
 def implement(context: BreedingContext) -> Genome:

@@ -103,7 +103,7 @@ class GeneticProposer(OneByOne):
         )
 
     def _words(self, request: Request, rng: np.random.Generator) -> Proposal:
-        words = plan(Variation(self.lexicon, rng)) if request.operator == "plan" else ""
+        words = plan(Variation(self.lexicon, rng, blocks=self.blocks)) if request.operator == "plan" else ""
         if words:
             return Proposal(request_id=request.id, words=words, proposer=self.name)
         message = f"the genetic proposer has no words for '{request.operator}'"

@@ -19,11 +19,14 @@ _COMPONENT = re.compile(r"^- (\w+):", re.MULTILINE)
 
 
 def plan(variation: Variation) -> str:
-    """Terms about a theme in the form of a plan, `- name: what it rewards`, the milestone first."""
+    """Terms about a theme in the form of a plan, `- name: what it rewards`, the milestone first; or those of blocks."""
     lexicon, rng = variation.lexicon, variation.rng
     theme = lexicon.theme(rng)
     count = int(rng.integers(COMPONENTS[0], COMPONENTS[1] + 1))
-    names = [gene.name for gene in variation.fresh_half(Genome(), "reward", theme).genes("reward")]
+    reward = variation.fresh_half(Genome(), "reward", theme)
+    names = [gene.name for gene in reward.genes("reward")]
+    if variation.blocks is not None:  # what else a plan has is about the same things
+        count, theme = COMPONENTS[0], variation.theme(reward)
     while len(names) < count and (fragment := lexicon.draw(rng, "reward", theme, names)):
         names.append(fragment.name)
     return "\n".join(f"- {name}: {_words(lexicon.fragments[name])}" for name in names)

@@ -39,6 +39,7 @@ class BlockOperators(Protocol):
 
     def names_of_stages(self) -> Sequence[Collection[str]]: ...
     def scratch(self, variation: Variation) -> Genome: ...
+    def half(self, genome: Genome, part: Part, variation: Variation) -> Genome: ...
     def edit(self, kind: str, genome: Genome, variation: Variation) -> Genome: ...
     def repaired(self, genome: Genome, dead: Collection[str], variation: Variation) -> Genome: ...
     def needs(self, name: str) -> bool: ...
@@ -63,6 +64,10 @@ class Variation:
         self.lexicon, self.rng, self.parts, self.blocks = lexicon, rng, tuple(parts), blocks
         self.needed = frozenset(needed)
 
+    def of(self, part: Part) -> Variation:
+        """The same of one part alone."""
+        return Variation(self.lexicon, self.rng, (part,), self.blocks, self.needed)
+
     # --- from nothing
 
     def scratch(self) -> Genome:
@@ -72,10 +77,16 @@ class Variation:
         theme = self.lexicon.theme(self.rng)
         genome = Genome()
         for part in self.parts:
-            genome = self.fresh_half(genome, part, theme)
+            genome = self.themed_half(genome, part, theme)
         return self.with_varying_term(genome)
 
-    def fresh_half(self, genome: Genome, part: Part, theme: Sequence[str], avoid: Collection[str] = ()) -> Genome:
+    def fresh_half(self, genome: Genome, part: Part, theme: Sequence[str]) -> Genome:
+        """Replace a half by a new one: about a theme, or in blocks as often as programs from scratch are."""
+        if self.blocks is not None and self.rng.random() < self.blocks.share:
+            return self.blocks.half(genome, part, self)
+        return self.themed_half(genome, part, theme)
+
+    def themed_half(self, genome: Genome, part: Part, theme: Sequence[str], avoid: Collection[str] = ()) -> Genome:
         """Replace a half by a new one: 4-10 features or 2-6 terms about the theme, none of those to `avoid`."""
         fragments = [f for f in self.lexicon.fragments.values() if f.name not in avoid]
         genome = genome.with_half(part, ())
