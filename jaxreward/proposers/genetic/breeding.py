@@ -33,7 +33,7 @@ NEAR_ZERO = 0.05
 """A parent of less success is rewritten as often as repaired, where its feedback is reflected on."""
 
 STRANGERS = 6
-"""Themes, or programs in blocks, drawn for a program of another kind, of which the one with most that is new is taken."""
+"""Themes or programs in blocks, drawn for a program of another kind, of which the one with most that is new is taken."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,9 @@ def different(context: BreedingContext) -> Genome:
     variation = context.variation
     genomes = [p.genome for p in context.parents]
     if variation.blocks is not None and variation.rng.random() < variation.blocks.share:
-        taken = {(part, gene.name) for genome in genomes for part in variation.parts for gene in genome.genes(part)}
+        taken: set[Named] = {
+            (part, gene.name) for genome in genomes for part in variation.parts for gene in genome.genes(part)
+        }
         drawn = [variation.blocks.scratch(variation) for _ in range(STRANGERS)]
         return min(drawn, key=lambda genome: _shared(genome, taken, variation.parts))
     shown = {subject for genome in genomes for subject in variation.theme(genome)}
