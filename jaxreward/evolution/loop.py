@@ -28,6 +28,7 @@ from jaxreward.evolution.own_answers import (
     training_of,
 )
 from jaxreward.evolution.profiling import Profile
+from jaxreward.evolution.recheck import checked_again
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup, given_objects, require_same_objects, save_files, save_observation
@@ -355,14 +356,7 @@ class Evolution:
         """The program of a candidate that passed its check, maybe in an earlier process."""
         known = {} if known is None else known
         if candidate.id not in known:
-            debug = self.objective.shows_debug
-            verdict, program = self.checker.check_many([candidate.source], self.task, debug=debug)[0]
-            if program is None:
-                raise UserError(
-                    f"candidate {candidate.id} passed its check when it was proposed and now fails it "
-                    f"({verdict.failure}): the run was started with other versions; install those of its log"
-                )
-            known[candidate.id] = program
+            known[candidate.id] = checked_again(self.checker, candidate, self.task, self.objective.shows_debug)
         return known[candidate.id]
 
     # ---- training

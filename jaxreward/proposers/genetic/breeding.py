@@ -33,7 +33,7 @@ NEAR_ZERO = 0.05
 """A parent of less success is rewritten as often as repaired, where its feedback is reflected on."""
 
 STRANGERS = 6
-"""Themes or programs in blocks, drawn for a program of another kind, of which the one with most that is new is taken."""
+"""Themes or programs in blocks, drawn for a program of another kind; the one with most that is new is taken."""
 
 
 @dataclass(frozen=True)
