@@ -35,12 +35,19 @@ OPERATORS = {
         Operator("path", "the next step of a line of programs, nearest ancestor first (RF-Agent, a_r4)"),
         Operator("different", "a program of another kind than all parents (RF-Agent, a_d5)"),
         Operator("implement", "a program that carries out the request's plan (FORGE)", parents=0),
+        Operator(
+            "compose", "a program whose reward has a term for each subtask of the request's plan (RDA)", parents=0
+        ),
+        Operator("amend", "the parent, changed by what was seen of its agent, a term for each subtask (RDA)"),
         Operator("shape", "the parent with a reward that grows along the expert's trajectories (GRACE)"),
         Operator(
             "keep", "the parent as it is, scored again: on data that have changed (GRACE), or by fresh seeds", own=True
         ),
         Operator("repair", "a rejected program, repaired; any request with `failed` is one", parents=0),
         Operator("plan", "named components of a reward, from the task's words alone (FORGE)", parents=0, words=True),
+        Operator("divide", "the task's instruction cut into subtasks (RDA)", parents=0, words=True),
+        Operator("watch", "how well the parent's agent does each subtask, by a judge who sees it (RDA)", words=True),
+        Operator("revise", "the subtasks reworded by what was seen, as many as they were (RDA)", words=True),
         Operator("align", "the thought behind the parent, rewritten from its program (RF-Agent)", words=True),
         Operator("verify", "how close the parent is to what an expert would write, in [-1, 1] (RF-Agent)", words=True),
         Operator("identify", "which steps of an expert's episode solve the task (GRACE)", parents=0, words=True),
@@ -51,6 +58,12 @@ OPERATORS = {
 
 WORDS = frozenset(name for name, operator in OPERATORS.items() if operator.words)
 """Operators whose answer is not a program; any other operator, an unknown one too, asks for one."""
+
+OF_SUBTASKS = frozenset({"compose", "amend"})
+"""Operators that ask for a program whose reward has a term for each subtask of the request's plan, and no other."""
+
+OF_JUDGES = frozenset({"prefer", "watch"})
+"""Operators that ask a judge who has seen trained agents, and no proposer."""
 
 OWN = frozenset(name for name, operator in OPERATORS.items() if operator.own)
 

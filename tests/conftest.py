@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser import chromium  # noqa: F401 - a fixture
 from tests.compilation import OPTIMISED, UNOPTIMISED
 
 if TYPE_CHECKING:

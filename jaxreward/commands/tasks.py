@@ -40,6 +40,9 @@ def run(resolved: Resolved[TasksSettings]) -> int:
     print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{found.state_doc}")
     if steps := [f"  {k}. {subgoal.words}" for k, subgoal in enumerate(found.subgoals.chain, 1)]:
         print("\n".join(["\nSubgoals (--blocks auto):", *steps]))
+    if found.instruction is not None:
+        subtasks = [f"  {s.name}: {s.words}" for s in found.instruction.subtasks]
+        print("\n".join([f"\nInstruction (--strategy rda): {found.instruction.words}", *subtasks]))
     options = ", ".join(f"{name}={value}" for name, value in options_of(task).items())
     print(f"\nOptions (--task-arg KEY=VALUE): {options}" if options else "")
     if settings.vocabulary is not None:

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxreward.errors import End, EndCause, UserError
+from jaxreward.errors import End, EndCause
 from jaxreward.evolution.artifacts import comparable, save_best_policy, save_for_judges, save_interface
 from jaxreward.evolution.budget import ends, next_requests, unconfirmed
 from jaxreward.evolution.endings import ending, withdrawn
@@ -32,6 +32,7 @@ from jaxreward.evolution.recheck import checked_again
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup, given_objects, require_same_objects, save_files, save_observation
+from jaxreward.evolution.subtask_terms import broken_contract
 from jaxreward.evolution.vocabulary import write_vocabulary
 from jaxreward.evolution.watcher import Watcher
 from jaxreward.objectives.objective import Bench
@@ -286,9 +287,10 @@ class Evolution:
             return
         if self.given.vocabulary is None:  # one that was given stays as it is
             self._expanded = follow_expansions(self.proposer, self.objective, self.task, self._expanded)
-        votes = [request for request in waiting if request.operator == "prefer"]
-        if votes and self.judge is not None:
-            answers = self.judge.judge_all(votes, self.rng_of)
+        judge = self.judge
+        judged = [request for request in waiting if judge is not None and request.operator in judge.operators]
+        if judge is not None and judged:
+            answers = judge.judge_all(judged, self.rng_of)
         else:
             answers = self.proposer.propose_all(waiting, self.rng_of)
         for proposal in answers.proposals:
@@ -346,6 +348,9 @@ class Evolution:
             earlier = self.progress.digests.get(verdict.summary.digest) if verdict.summary is not None else None
             if proposal.request_id in again:
                 earlier = None  # it is the same program, whose score is of other data
+            asked = next(request for request in self._open.requests if request.id == proposal.request_id)
+            if program is not None and earlier is None and (broken := broken_contract(asked, verdict)):
+                verdict, program = verdict.model_copy(update={"failure": broken}), None
             if program is not None and earlier is None:
                 self.run.save_program(program.digest, proposal.source)
                 known[proposal.request_id] = program
@@ -371,7 +376,7 @@ class Evolution:
             for program in scored.programs:  # with other weights, some may be new
                 self.run.save_program(program.digest, program.source)
             sound = [agents for agents in scored.agents if agents.sound]
-            if self.judge is not None:
+            if self.strategy.asks_people and self.judge is not None:
                 save_for_judges(self.run, self.store, sound, self.task, self.settings.hyper)
             else:
                 save_best_policy(self.run, self.store, sound, comparable(best, candidates, self.progress.state))

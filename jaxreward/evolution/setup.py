@@ -24,6 +24,7 @@ from jaxreward.objectives.training.objective import TrainingObjective
 from jaxreward.programs import Checker, ProgramRejected, Spec
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
+from jaxreward.proposers.judging import AgentJudge, ScriptedJudge
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.proposers.registry import make_proposer, own_proposer
 from jaxreward.records import Subgoals, TaskCard, Vocabulary
@@ -69,7 +70,7 @@ class Setup:
     strategy: SearchStrategy[Any]
     proposer: Proposer
     observation: FixedObservation | None = None
-    judge: Judge | None = None
+    judge: AgentJudge | None = None
     given: Objects = Objects()
     derived: Vocabulary | None = None
     code: Mapping[str, Identity] = field(default_factory=dict)
@@ -141,8 +142,30 @@ class Setup:
             require("reports", "a search that has people compare agents", "strategy", "option")
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
+        if strategy.watches:
+            judge = scripted_judge(task, described, settings)
         derived = vocabulary if is_kept else None
         return cls(task, objective, strategy, proposer, observation, judge, given, derived, code)
+
+
+def scripted_judge(task: Task, described: TaskCard, settings: EvolveSettings) -> ScriptedJudge | None:
+    """The judge of the subtasks of a task's instruction; none for a search that is replayed, whose recording has what
+    was seen.
+
+    Raises:
+        InvalidSetting: the task has no instruction, or subtasks without a metric.
+    """
+    if settings.proposer == "replay":
+        return None
+    instruction = described.instruction
+    if instruction is None or not instruction.subtasks or not all(s.metric for s in instruction.subtasks):
+        raise InvalidSetting(
+            f"the strategy {settings.strategy} needs a task with an instruction, whose subtasks have metrics (see "
+            f"docs/tasks.md), and {task.name} has none: choose panda-cabinet, or another strategy",
+            "task",
+            "strategy",
+        )
+    return ScriptedJudge(instruction)
 
 
 def objective_of(settings: EvolveSettings, task: Task, copies: Path | None = None) -> Objective:

@@ -10,6 +10,7 @@ from jaxreward.records.base import Record
 from jaxreward.records.candidate import Candidate, Evolve, ExampleChoice, Exchange, Proposal, Request, Result
 from jaxreward.records.feedback import ACCURACY, Feedback, TermCurve
 from jaxreward.records.function_library import FunctionLibrary, SharedFunction
+from jaxreward.records.instruction import Instruction, Seen, Subtask, Watched, read_subtasks, write_subtasks
 from jaxreward.records.measure import SUCCESS, Measure, Score, normalised
 from jaxreward.records.program import TRAINED_STAGES, Failure, Notice, ProgramSummary, Stage, Verdict
 from jaxreward.records.subgoals import Subgoal, Subgoals
@@ -28,6 +29,7 @@ __all__ = [
     "Feedback",
     "Fragment",
     "FunctionLibrary",
+    "Instruction",
     "Measure",
     "Notice",
     "ProgramSummary",
@@ -36,13 +38,18 @@ __all__ = [
     "Request",
     "Result",
     "Score",
+    "Seen",
     "SharedFunction",
     "Stage",
     "Subgoal",
     "Subgoals",
+    "Subtask",
     "TaskCard",
     "TermCurve",
     "Verdict",
     "Vocabulary",
+    "Watched",
     "normalised",
+    "read_subtasks",
+    "write_subtasks",
 ]

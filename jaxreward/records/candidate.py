@@ -79,9 +79,10 @@ class Request(Record):
     `thought` the proposer should give its idea before the program. `remarks` are those of people who
     watched the parents' agents. `model` is the language model to ask, if the strategy chose one. A
     program to `ablate` leaves out the `group`th of its groups of parts, from 0; `ablations` are the results of those
-    made from the first parent. `examples` are for searches on demonstrations, whose objective turns them into
-    `illustrations`: lines of text about the data and the first parent, and adds `shared_functions`: sources of
-    functions that good programs of the run share. Neither is logged.
+    made from the first parent. `watched` is the answer of a judge who saw the first parent's agent. `examples` are for
+    searches on demonstrations, whose objective turns them into `illustrations`: lines of text about the data and the
+    first parent, and adds `shared_functions`: sources of functions that good programs of the run share. Neither is
+    logged.
     """
 
     id: str
@@ -100,6 +101,7 @@ class Request(Record):
     model: str = ""
     group: int = Field(default=0, exclude_if=lambda group: not group)
     ablations: tuple[Result, ...] = Field(default=(), exclude_if=lambda results: not results)
+    watched: Result | None = Field(default=None, exclude_if=lambda result: result is None)
     examples: ExampleChoice | None = Field(default=None, exclude_if=lambda choice: choice is None)
     illustrations: tuple[str, ...] = Field(default=(), exclude_if=lambda lines: not lines)
     shared_functions: tuple[str, ...] = Field(default=(), exclude_if=lambda texts: not texts)

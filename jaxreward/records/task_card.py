@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from jaxreward.records.base import Record
+from jaxreward.records.instruction import Instruction
 from jaxreward.records.measure import SUCCESS, Measure
 from jaxreward.records.subgoals import Subgoals
 from jaxreward.records.vocabulary import Vocabulary
@@ -17,7 +18,7 @@ class TaskCard(Record):
     `rewards_scaled` are of the learner, which divides rewards by their running size if so; and `horizon_cuts`, by which
     it takes the horizon for a cut: what the last step before it pays teaches nothing. `objective` is what a program is
     scored by: `training`, or `demonstrations`. `states` is what programs are given: `arrays`, or `text`. `subgoals` are
-    what leads to the task's goal, where it says so.
+    what leads to the task's goal, where it says so, `instruction` is how the task is to be done.
     """
 
     name: str
@@ -25,6 +26,7 @@ class TaskCard(Record):
     state_doc: str
     vocabulary: Vocabulary = Vocabulary()
     subgoals: Subgoals = Subgoals()
+    instruction: Instruction | None = None
     observation: str = ""
     measure: Measure = SUCCESS
     discount: float = 0.99

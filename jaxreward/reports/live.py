@@ -20,6 +20,7 @@ from jaxreward.reports.notebook import NotebookScreen
 from jaxreward.reports.run_tables import score_text
 from jaxreward.reports.status import Status, TrainingBar
 from jaxreward.reports.tables import figure
+from jaxreward.reports.watched import watched_line
 from jaxreward.runs import Asked, Entry, Progress
 from jaxreward.runs.fold import Spent
 
@@ -170,6 +171,8 @@ def _words_line(index: int, results: Sequence[Result]) -> str:
         return f"generation {index}: {asked}: {failed[0].message}; the search goes on without"
     if asked == "expand":  # few words, about what they cost
         return f"generation {index}: more data, {'; '.join(r.words for r in results if r.words)}"
+    if asked == "watch" and (line := watched_line(results)):
+        return f"generation {index}: {line}"
     return f"generation {index}: {asked}: {len(results) - len(failed)} of {len(results)} answered"
 
 

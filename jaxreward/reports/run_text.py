@@ -21,6 +21,7 @@ from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import figure, score_json
 from jaxreward.reports.timeline import BEST_OF_N, CHECKING, FINAL, PROPOSING, TRAINING, Period, better
 from jaxreward.reports.warnings import is_about
+from jaxreward.reports.watched import seen_text, watched_of
 
 FILES = {
     "best_interface.py": "the best program",
@@ -162,6 +163,8 @@ def paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
         seeds = f"{best.score.n} seed" + "s" * (best.score.n != 1)
         measure = view.measure.label
         yield "best", f"{best.candidate.id}, {measure} {score_text(best.score)}, {seeds} of the search"
+        if (watched := watched_of(best.candidate.id, view.results.values())) is not None:
+            yield "seen", seen_text(watched)
     if view.final is not None:
         steps = view.progress.baselines["best"].steps
         yield (

@@ -118,6 +118,7 @@ class AskedRequest(Record):
     model: str = ""
     group: int = Field(default=0, exclude_if=lambda group: not group)
     ablations: tuple[str, ...] = Field(default=(), exclude_if=lambda ids: not ids)
+    watched: str = Field(default="", exclude_if=lambda id: not id)
     examples: ExampleChoice | None = Field(default=None, exclude_if=lambda choice: choice is None)
 
     @classmethod
@@ -141,6 +142,7 @@ class AskedRequest(Record):
             model=request.model,
             group=request.group,
             ablations=ids(request.ablations),
+            watched=request.watched.candidate.id if request.watched else "",
             examples=request.examples,
         )
 

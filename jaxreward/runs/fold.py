@@ -300,6 +300,7 @@ def _request(asked: AskedRequest, event: Event, generation: int, results: Mappin
         model=asked.model,
         group=asked.group,
         ablations=known(asked.ablations),
+        watched=known((asked.watched,))[0] if asked.watched else None,
         examples=asked.examples,
     )
 

@@ -26,6 +26,7 @@ class Draft:
     model: str = ""
     group: int = 0
     ablations: tuple[Result, ...] = ()
+    watched: Result | None = None
     examples: ExampleChoice | None = None
 
     def of_first(self) -> Draft:

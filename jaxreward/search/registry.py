@@ -13,6 +13,7 @@ from jaxreward.search.eureka import Eureka
 from jaxreward.search.forge import Forge
 from jaxreward.search.grace import Grace
 from jaxreward.search.limen import Limen
+from jaxreward.search.rda import RDA
 from jaxreward.search.revolve import Revolve
 from jaxreward.search.rf_agent import RFAgent
 from jaxreward.search.strategy import SearchStrategy
@@ -20,7 +21,7 @@ from jaxreward.sentences import mention
 from jaxreward.user_files import Wanted, class_from_file
 
 STRATEGIES: dict[str, type[SearchStrategy[Any]]] = {
-    cls.name: cls for cls in (Limen, Eureka, Revolve, RFAgent, Forge, Grace, BestOfN)
+    cls.name: cls for cls in (Limen, Eureka, Revolve, RFAgent, Forge, RDA, Grace, BestOfN)
 }
 
 

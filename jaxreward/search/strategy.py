@@ -82,10 +82,11 @@ class SearchStrategy(ABC, Generic[M]):
 
     A subclass is a frozen dataclass of options that sets `name` and implements `_validate`, `_init`, `_ask`
     and `_tell`. It may override `_tell_words` (results of requests for words), `_tell_ablated`, `_best`, `finished`,
-    `account`, `words_expected`, `owes_votes`, `unsettled`, `rescoring` and `asks_people`, and nothing else. `natural`
-    is what it evolves by default, `ablates` and `confirms` whether it takes the options `ablations` and `confirm`,
-    `learns` whether its programs may depend on the scores of others; `with_model` are options in place of their
-    defaults where the proposer chooses new programs by a model of the scores.
+    `account`, `words_expected`, `owes_votes`, `unsettled`, `rescoring`, `asks_people` and `watches`, and nothing else.
+    `natural` is what it evolves by default, `ablates` and `confirms` whether it takes the options `ablations` and
+    `confirm`, `learns` whether its programs may depend on the scores of others; `with_model` are options in place of
+    their defaults where the proposer chooses new programs by a model of the scores; `instructed` strategies are for
+    tasks with an instruction alone.
 
     `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, gains and
     costs so far decide which of the operators and models that a draft allows is used
@@ -100,6 +101,7 @@ class SearchStrategy(ABC, Generic[M]):
     ablates: ClassVar[bool] = True
     confirms: ClassVar[bool] = True
     learns: ClassVar[bool] = True
+    instructed: ClassVar[bool] = False
     with_model: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     evolve: Evolve = "both"
     budget: int = 0
@@ -132,12 +134,17 @@ class SearchStrategy(ABC, Generic[M]):
         """Whether it asks people which of two agents does better, so that agents must be rendered."""
         return False
 
+    @property
+    def watches(self) -> bool:
+        """Whether a judge watches its agents, and says how well they do each subtask of the task's instruction."""
+        return False
+
     def words_expected(self, candidates: int) -> int:
         """About how many requests for words, those to people excluded, it makes while `candidates` are trained."""
         return 0
 
     def owes_votes(self, state: State[M]) -> bool:
-        """Whether trained candidates wait for people's votes; asked when a budget is spent."""
+        """Whether trained candidates wait for votes, or to be watched; asked when a budget is spent."""
         return False
 
     def unsettled(self, state: State[M]) -> bool:

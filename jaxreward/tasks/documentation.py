@@ -10,8 +10,8 @@ from jax.extend import core
 from jax.interpreters import partial_eval
 
 from jaxreward.errors import UserError
-from jaxreward.records import Subgoals, TaskCard
-from jaxreward.tasks.task import Staged, Task, measure_of
+from jaxreward.records import Instruction, Subgoals, TaskCard
+from jaxreward.tasks.task import Instructed, Staged, Task, measure_of, metric_names
 
 
 def state_leaves(task: Task) -> dict[str, jax.ShapeDtypeStruct]:
@@ -36,7 +36,7 @@ def card(task: Task) -> TaskCard:
     """What a proposer gets of `task`: descriptions, vocabulary and measure."""
     return TaskCard(
         name=task.name, description=task.description, state_doc=document_state(task), vocabulary=task.vocabulary(),
-        measure=measure_of(task), subgoals=subgoals_of(task),
+        measure=measure_of(task), subgoals=subgoals_of(task), instruction=instruction_of(task),
     )  # fmt: skip
 
 
@@ -56,6 +56,34 @@ def subgoals_of(task: Task) -> Subgoals:
             f"{what} of {task.name} names '{name}', which is no fragment: add it to the vocabulary or to that of the "
             "subgoals, or take the name out"
         )
+    return found
+
+
+def instruction_of(task: Task) -> Instruction | None:
+    """How the task is to be done, where it says so.
+
+    Raises:
+        UserError: a subtask that names a metric or a fragment which the task does not have, or two of one name.
+    """
+    if not isinstance(task, Instructed):
+        return None
+    found = task.instruction()
+    names = [subtask.name for subtask in found.subtasks]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise UserError(f"two subtasks of {task.name} are called '{twice}': give one another name")
+    metrics = metric_names(task)
+    terms = {fragment.name for fragment in task.vocabulary().fragments if fragment.kind == "term"}
+    for subtask in found.subtasks:
+        if subtask.metric and subtask.metric not in metrics:
+            raise UserError(
+                f"the subtask '{subtask.name}' of {task.name} is scored by '{subtask.metric}', which is none of the "
+                f"task's extra metrics: they are {', '.join(metrics) or 'none'}"
+            )
+        if wrong := next((name for name in subtask.terms if name not in terms), ""):
+            raise UserError(
+                f"the subtask '{subtask.name}' of {task.name} names '{wrong}', which is no term of the vocabulary: add "
+                "it there, or take the name out"
+            )
     return found
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxreward.devices import supported
 from jaxreward.errors import InvalidSetting
-from jaxreward.records import SUCCESS, Measure, Subgoals, Vocabulary
+from jaxreward.records import SUCCESS, Instruction, Measure, Subgoals, Vocabulary
 
 State = Any
 """A pytree of arrays that carries its own PRNG key if the dynamics need one."""
@@ -123,6 +123,16 @@ class Staged(Protocol):
 
     def subgoals(self) -> Subgoals:
         """The way there, in names of fragments of the vocabulary and of its own."""
+        ...
+
+
+@runtime_checkable
+class Instructed(Protocol):
+    """A task with an instruction: what is to be done, and how. Its subtasks name extra metrics of the task, by which
+    they are scored, and fragments of its vocabulary, which pay for them."""
+
+    def instruction(self) -> Instruction:
+        """What the agent is asked to do, in words, and its subtasks."""
         ...
 
 

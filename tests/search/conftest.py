@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 
 from jaxreward.operators import WORDS
-from jaxreward.records import SUCCESS, Candidate, Failure, Measure, ProgramSummary, Request, Result, Score
+from jaxreward.records import (
+    SUCCESS,
+    Candidate,
+    Failure,
+    Measure,
+    ProgramSummary,
+    Request,
+    Result,
+    Score,
+    Seen,
+    Watched,
+)
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import scored
 
@@ -40,6 +51,8 @@ def fluent(request: Request, rng: np.random.Generator) -> str:
     if request.operator == "prefer":
         one, two = (scored(parent).mean for parent in request.parents)
         return ("equal" if one == two else "first" if one > two else "second") + f"\nremark on {request.id}"
+    if request.operator == "watch":
+        return Watched(subtasks={"reach": (Seen(score=float(rng.uniform()), why="as drawn"),)}).as_words()
     return {"verify": f"{rng.uniform(-1, 1):.2f}", "align": f"thought anew in {request.id}"}.get(
         request.operator, "- reach: come closer"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tests.reports.test_browser import CHROMIUM, QUIET
+from tests.browser import CHROMIUM, QUIET
 from tests.serving.serving import serving
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from jaxreward.runs import EventLog
 from tests.reports import example
-from tests.reports.test_browser import chromium  # noqa: F401 - a fixture, and skips without Chromium
 from tests.serving.serving import of, serving
 
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
@@ -51,7 +50,7 @@ def growing(tmp_path: Path) -> Iterator[tuple[Path, EventLog]]:
         yield tmp_path / "runs", writer
 
 
-def test_the_list_follows_a_run(chromium, growing):  # noqa: F811
+def test_the_list_follows_a_run(chromium, growing):
     runs, log = growing
     with serving(runs) as client:
         reader = Reader(chromium, client.port)
@@ -69,7 +68,7 @@ def test_the_list_follows_a_run(chromium, growing):  # noqa: F811
         page.close()
 
 
-def test_the_report_follows_a_run_unless_it_is_read(chromium, growing):  # noqa: F811
+def test_the_report_follows_a_run_unless_it_is_read(chromium, growing):
     runs, log = growing
     with serving(runs) as client:
         reader = Reader(chromium, client.port)
@@ -98,7 +97,7 @@ def test_the_report_follows_a_run_unless_it_is_read(chromium, growing):  # noqa:
         page.close()
 
 
-def test_a_reader_enters_with_the_token(chromium, growing):  # noqa: F811
+def test_a_reader_enters_with_the_token(chromium, growing):
     runs, _ = growing
     with serving(runs, token="right-token") as client:
         reader = Reader(chromium, client.port)
@@ -112,7 +111,7 @@ def test_a_reader_enters_with_the_token(chromium, growing):  # noqa: F811
         page.close()
 
 
-def test_films_and_programs(chromium, growing):  # noqa: F811
+def test_films_and_programs(chromium, growing):
     runs, _ = growing
     gif = "47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b"
     (runs / "other" / "film.gif").write_bytes(bytes.fromhex(gif))
@@ -129,7 +128,7 @@ def test_films_and_programs(chromium, growing):  # noqa: F811
 
 
 @pytest.mark.parametrize("width", [320, 768])
-def test_nothing_overflows_a_small_screen(chromium, growing, width):  # noqa: F811
+def test_nothing_overflows_a_small_screen(chromium, growing, width):
     runs, _ = growing
     with serving(runs) as client:
         reader = Reader(chromium, client.port, viewport={"width": width, "height": 740}, has_touch=True)

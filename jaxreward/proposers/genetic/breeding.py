@@ -7,7 +7,8 @@ gene by gene; an opaque one is perturbed where weights are asked for, and opened
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from jaxreward.function_source.statements import Statement
 from jaxreward.proposers.genetic.ablation import Named, Parent, groups, without
@@ -27,6 +28,7 @@ from jaxreward.proposers.genetic.genome import Gene, Genome, Part
 from jaxreward.proposers.genetic.guidance import band, level, repaired
 from jaxreward.proposers.genetic.lexicon import pick
 from jaxreward.proposers.genetic.planning import carried_out
+from jaxreward.proposers.genetic.subtasks import Groups, amended, composed, grouped
 from jaxreward.proposers.genetic.variation import MOST, Variation
 
 NEAR_ZERO = 0.05
@@ -42,6 +44,7 @@ class BreedingContext:
 
     `others` are the other programs shown, `avoid` the keys of all that is shown, `plan` the
     words to carry out, `group` which group of genes is to be left out; those that are `harmful` go.
+    `groups` are subtasks of which the reward has a term each, `seen` how well the first parent's agent did them.
     """
 
     variation: Variation
@@ -51,6 +54,8 @@ class BreedingContext:
     plan: str = ""
     group: int = 0
     harmful: frozenset[Named] = frozenset()
+    groups: Groups = field(default_factory=lambda: MappingProxyType({}))
+    seen: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def is_new(self, genome: Genome) -> bool:
         return genome.key not in self.avoid
@@ -62,8 +67,10 @@ def breed(operator: str, context: BreedingContext) -> Genome:
     An operator that is not known acts like `improve`.
     """
     if operator not in PARENTLESS and not context.parents:
-        return context.variation.scratch()
-    return completed(BREEDERS.get(operator, improve)(context), context.variation)
+        child = context.variation.scratch()
+    else:
+        child = completed(BREEDERS.get(operator, improve)(context), context.variation)
+    return grouped(child, context.variation, context.groups) if context.groups else child
 
 
 def scratch(context: BreedingContext) -> Genome:
@@ -218,6 +225,18 @@ def implement(context: BreedingContext) -> Genome:
     return carried_out(context.plan, context.variation)
 
 
+def compose(context: BreedingContext) -> Genome:
+    return composed(context.variation, context.groups) if context.groups else context.variation.scratch()
+
+
+def amend(context: BreedingContext) -> Genome:
+    """The first parent, where its agent was seen to fall short; without subtasks an improved one."""
+    if not context.groups:
+        return improve(context)
+    genome = grouped(context.parents[0].genome, context.variation, context.groups)
+    return amended(genome, context.seen, context.variation, context.groups)
+
+
 def shape(context: BreedingContext) -> Genome:
     """The parent with one more guiding term, in place of another of its terms where there is no room; without a reward
     of genes, an improved one."""
@@ -249,9 +268,11 @@ BREEDERS: Mapping[str, Callable[[BreedingContext], Genome]] = {
         path,
         different,
         implement,
+        compose,
+        amend,
         shape,
     )
 }
 
-PARENTLESS = frozenset({"scratch", "implement"})
+PARENTLESS = frozenset({"scratch", "implement", "compose"})
 """Operators that start from nothing but the task and words."""

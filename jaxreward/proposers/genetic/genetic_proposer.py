@@ -7,17 +7,28 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from jaxreward.errors import InvalidSetting
-from jaxreward.operators import WORDS
+from jaxreward.operators import OF_SUBTASKS, WORDS
 from jaxreward.proposers.genetic.ablation import Parent, Worth, worth
 from jaxreward.proposers.genetic.blocks import Blocks
 from jaxreward.proposers.genetic.breeding import PARENTLESS, BreedingContext, breed
 from jaxreward.proposers.genetic.genome import ENTRY, Genome, Part, readable, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.proposers.genetic.planning import plan
+from jaxreward.proposers.genetic.subtasks import groups_of
 from jaxreward.proposers.genetic.surrogate import Surrogate
 from jaxreward.proposers.genetic.variation import Variation
 from jaxreward.proposers.proposer import Answers, Context, Known, OneByOne, RngOf
-from jaxreward.records import Failure, Proposal, Request, Result, TaskCard, Vocabulary
+from jaxreward.records import (
+    Failure,
+    Proposal,
+    Request,
+    Result,
+    TaskCard,
+    Vocabulary,
+    Watched,
+    read_subtasks,
+    write_subtasks,
+)
 from jaxreward.sentences import mention
 
 ATTEMPTS = 40
@@ -35,7 +46,7 @@ class GeneticProposer(OneByOne):
 
     The operators are in `breeding`; an operator that is not known acts like `improve`, and a request
     without a readable parent starts from scratch. It plans, and has no words for thoughts and
-    judgements. Never proposes a program equal to one that the request shows.
+    judgements; subtasks are the task's own. Never proposes a program equal to one that the request shows.
     """
 
     name = "genetic"
@@ -54,6 +65,7 @@ class GeneticProposer(OneByOne):
         if blocks and not said.chain:
             message = f"{card.name} says no subgoals to build blocks for: leave {mention('blocks', 'on')} out"
             raise InvalidSetting(message, "blocks")
+        self.instruction = card.instruction
         self.blocks = said if said.chain and blocks is not False else None
         self.draws = max(1, surrogate)
         self._known: Callable[[], Sequence[Known]] = tuple
@@ -91,19 +103,29 @@ class GeneticProposer(OneByOne):
         parents, others = taken_apart(request.parents), taken_apart((*request.best, *request.diverse))
         failed = taken_apart((*request.failures, *([request.failed] if request.failed else ())))
         ablations = taken_apart(request.ablations)
+        plan = request.plan.words if request.plan else ""
+        subtasks = read_subtasks(plan) if request.operator in OF_SUBTASKS else ()
+        seen = Watched.read(request.watched.words) if request.watched else None
+        terms = [fragment.name for fragment in self.vocabulary.fragments if fragment.kind == "term"]
         known = worth(parents[0], ablations) if parents and parents[0].result is request.parents[0] else Worth()
         return BreedingContext(
             Variation(self.lexicon, rng, parts, self.blocks, known.needed),
             parents,
             others,
             avoid=frozenset(shown.genome.key for shown in (*parents, *others, *failed, *ablations)),
-            plan=request.plan.words if request.plan else "",
+            plan=plan,
             group=request.group,
             harmful=known.harmful,
+            groups=groups_of(subtasks, self.instruction, terms) if subtasks else {},
+            seen=seen.scores() if seen else {},
         )
 
     def _words(self, request: Request, rng: np.random.Generator) -> Proposal:
-        words = plan(Variation(self.lexicon, rng, blocks=self.blocks)) if request.operator == "plan" else ""
+        words = ""
+        if request.operator == "plan":
+            words = plan(Variation(self.lexicon, rng, blocks=self.blocks))
+        elif request.operator == "divide" and self.instruction is not None:
+            words = write_subtasks(self.instruction.subtasks)
         if words:
             return Proposal(request_id=request.id, words=words, proposer=self.name)
         message = f"the genetic proposer has no words for '{request.operator}'"
@@ -119,7 +141,7 @@ def _new(operator: str, context: BreedingContext) -> Genome:
         if context.is_new(child):
             return child
     for _ in range(_LAST_RESORT):
-        child = context.variation.scratch()
+        child = breed("scratch", context)
         if context.is_new(child):
             return child
     for _ in range(_LAST_RESORT):  # a vocabulary so small that only weights are left to differ in

@@ -13,6 +13,7 @@ A genome is written as an ordinary source file and read back from any source, by
     def compute_reward(state, action, next_state):
         terms = {
             "closer": 0.1 * closer(state, action, next_state),
+            "gently": 0.5 * slow(state, action, next_state) + 0.1 * smooth(state, action, next_state),
         }
         return sum(terms.values()), terms
 
@@ -32,6 +33,7 @@ from jaxreward.function_source.statements import Statement, arranged, closure, d
 
 Part = Literal["observation", "reward"]
 ENTRY: Mapping[Part, str] = {"observation": "get_observation", "reward": "compute_reward"}
+_WIDTH = 120
 LARGEST = 1e308
 """What a weight is at most: programs say no `inf`."""
 
@@ -49,11 +51,13 @@ Half = tuple[Gene, ...] | Statement | None
 
 @dataclass(frozen=True)
 class Genome:
-    """A program in parts; `statements` define everything the two halves call."""
+    """A program in parts; `statements` define everything the two halves call, `groups` are pairs of a gene of the
+    reward and the term that it is a part of, where that is not a term of its own."""
 
     observation: Half = None
     reward: Half = None
     statements: tuple[Statement, ...] = ()
+    groups: tuple[tuple[str, str], ...] = ()
 
     def half(self, part: Part) -> Half:
         return getattr(self, part)
@@ -101,15 +105,18 @@ def read(source: str) -> Genome:
     others = tuple(s for s in statements if s not in entries.values())
     functions = {s.binds[0] for s in others if s.is_function}
     halves: dict[Part, Half] = {}
+    groups: tuple[tuple[str, str], ...] = ()
     for part, name in ENTRY.items():
         entry = entries.get(name)
-        genes = _genes(part, entry.node, functions) if entry and isinstance(entry.node, ast.FunctionDef) else None
-        halves[part] = genes or entry
+        found = _genes(part, entry.node, functions) if entry and isinstance(entry.node, ast.FunctionDef) else None
+        halves[part] = tuple(gene for _, gene in found) if found else entry
+        if found and part == "reward":
+            groups = tuple((gene.name, term) for term, gene in found if term not in ("", gene.name))
     for part, name in ENTRY.items():  # one entry may call the other: then it is a definition like any other
         if any(name in s.needs for s in statements) and name in entries:
             others = (*others, entries[name])
             halves[part] = entries[name]
-    return Genome(halves["observation"], halves["reward"], others)
+    return Genome(halves["observation"], halves["reward"], others, groups)
 
 
 def readable(source: str) -> Genome | None:
@@ -122,7 +129,8 @@ def readable(source: str) -> Genome | None:
 
 def write(genome: Genome) -> str:
     """The genome as readable source: imports, constants, helpers, fragments, the two functions."""
-    entries = [_entry(part, genome.half(part)) for part in ENTRY if genome.half(part) is not None]
+    groups = dict(genome.groups)
+    entries = [_entry(part, genome.half(part), groups) for part in ENTRY if genome.half(part) is not None]
     genes = {gene.name for part in ENTRY for gene in genome.genes(part)}
     used = list(dict.fromkeys(s for part in ENTRY for s in genome.needed(part)))
     used = [s for s in used if s.text not in entries]
@@ -134,7 +142,7 @@ def number(value: float) -> float:
     return float(f"{min(max(value, -LARGEST), LARGEST):.2g}")
 
 
-def _entry(part: Part, half: Half) -> str:
+def _entry(part: Part, half: Half, groups: Mapping[str, str]) -> str:
     if isinstance(half, Statement):
         return half.text
     lines = []
@@ -144,14 +152,27 @@ def _entry(part: Part, half: Half) -> str:
             lines.append(f"            {scale}{gene.name}(state),")
         head = ["def get_observation(state):", "    return jnp.concatenate(", "        ["]
         return "\n".join([*head, *lines, "        ]", "    )"])
+    terms: dict[str, list[str]] = {}
     for gene in half or ():
-        lines.append(f'        "{gene.name}": {gene.weight!r} * {gene.name}(state, action, next_state),')
+        summand = f"{gene.weight!r} * {gene.name}(state, action, next_state)"
+        terms.setdefault(groups.get(gene.name, gene.name), []).append(summand)
+    for name, summands in terms.items():
+        lines += _term(name, summands)
     head = ["def compute_reward(state, action, next_state):", "    terms = {"]
     return "\n".join([*head, *lines, "    }", "    return sum(terms.values()), terms"])
 
 
-def _genes(part: Part, entry: ast.FunctionDef, functions: set[str]) -> tuple[Gene, ...] | None:
-    """The genes of a function in the genome's form, or None if it is in another."""
+def _term(name: str, summands: Sequence[str]) -> list[str]:
+    """The lines of a term of the reward."""
+    line = f'        "{name}": {" + ".join(summands)},'
+    if len(summands) == 1 or len(line) <= _WIDTH:
+        return [line]
+    first, *others = summands
+    return [f'        "{name}": (', f"            {first}", *(f"            + {s}" for s in others), "        ),"]
+
+
+def _genes(part: Part, entry: ast.FunctionDef, functions: set[str]) -> list[tuple[str, Gene]] | None:
+    """The genes of a function in the genome's form, each after its term's name, or None if it is in another."""
     parameters = [a.arg for a in entry.args.args]
     if len(parameters) != {"observation": 1, "reward": 3}[part] or entry.decorator_list or entry.args.defaults:
         return None
@@ -169,12 +190,12 @@ def _genes(part: Part, entry: ast.FunctionDef, functions: set[str]) -> tuple[Gen
     items = (_concatenated if part == "observation" else _summed)(body[-1].value, local)
     if not items:
         return None
-    genes = [_gene(item, parameters, functions) for item in items]
-    found = [g for g in genes if g is not None]
-    return tuple(found) if len(found) == len(genes) == len({g.name for g in found}) else None
+    genes = [(term, _gene(item, parameters, functions)) for term, item in items]
+    found = [(term, gene) for term, gene in genes if gene is not None]
+    return found if len(found) == len(genes) == len({gene.name for _, gene in found}) else None
 
 
-def _concatenated(value: ast.expr, local: Mapping[str, ast.expr]) -> list[ast.expr] | None:
+def _concatenated(value: ast.expr, local: Mapping[str, ast.expr]) -> list[tuple[str, ast.expr]] | None:
     """The parts of `jnp.concatenate([...])`."""
     if not (isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords):
         return None
@@ -182,17 +203,30 @@ def _concatenated(value: ast.expr, local: Mapping[str, ast.expr]) -> list[ast.ex
         return None
     parts = value.args[0]
     parts = local.get(parts.id, parts) if isinstance(parts, ast.Name) else parts
-    return list(parts.elts) if isinstance(parts, ast.List | ast.Tuple) and len(local) <= 1 else None
+    if not isinstance(parts, ast.List | ast.Tuple) or len(local) > 1:
+        return None
+    return [("", part) for part in parts.elts]
 
 
-def _summed(value: ast.expr, local: Mapping[str, ast.expr]) -> list[ast.expr] | None:
-    """The values of `sum(terms.values()), terms`."""
+def _summed(value: ast.expr, local: Mapping[str, ast.expr]) -> list[tuple[str, ast.expr]] | None:
+    """The summands of the values of `sum(terms.values()), terms`, each after its key."""
     if not (isinstance(value, ast.Tuple) and len(value.elts) == 2 and len(local) == 1):
         return None
     ((name, terms),) = local.items()
     if ast.unparse(value) != f"(sum({name}.values()), {name})" or not isinstance(terms, ast.Dict):
         return None
-    return list(terms.values)
+    keys = [str(key.value) if isinstance(key, ast.Constant) else "" for key in terms.keys]
+    pairs = zip((key if key.isidentifier() else "" for key in keys), terms.values, strict=True)
+    return [(key, summand) for key, value in pairs for summand in _summands(value)]
+
+
+def _summands(value: ast.expr) -> list[ast.expr]:
+    """The parts of a sum, in order."""
+    found: list[ast.expr] = []
+    while isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        found.append(value.right)
+        value = value.left
+    return [value, *reversed(found)]
 
 
 def _gene(item: ast.expr, parameters: list[str], functions: set[str]) -> Gene | None:

@@ -48,6 +48,8 @@ class Judge:
         answers: what is typed on the terminal; standard input if omitted.
     """
 
+    operators = frozenset({"prefer"})
+
     def __init__(self, how: How, wait_s: float, answers: TextIO | None = None) -> None:
         self.how, self.wait_s = how, wait_s
         self.lines = _Lines(answers or sys.stdin)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxreward.errors import ProposerStopped
-from jaxreward.operators import WORDS
+from jaxreward.operators import OF_JUDGES, WORDS
 from jaxreward.proposers.human.mailbox import Mailbox
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
@@ -19,6 +19,8 @@ PROGRAMS, TEXTS = (".py", ".md", ".txt"), (".txt", ".md", ".py")
 
 _WHAT = {
     "plan": "the plan, a line for each component: - name: what it rewards",
+    "divide": "the subtasks, a line for each: - name: what is to be done",
+    "revise": "the subtasks, a line for each: - name: what is to be done",
     "align": "the description, in at most four sentences",
     "verify": "the judgement, a number from -1 to 1 in square brackets",
 }
@@ -54,7 +56,7 @@ class ManualProposer(Proposer):
 
     def write_requests(self, requests: Sequence[Request], rng_of: RngOf) -> list[Path]:
         """Write the files of requests that have none yet; returns those of all. Votes are not asked for here."""
-        asked = [request for request in requests if request.operator != "prefer"]
+        asked = [request for request in requests if request.operator not in OF_JUDGES]
         return [self._box(request).post(request.id, self._text(request, rng_of)) for request in asked]
 
     def reply_path(self, request: Request) -> Path:
@@ -66,7 +68,7 @@ class ManualProposer(Proposer):
         texts: dict[str, str] = {}
         stopped: ProposerStopped | None = None
         for box in (self._programs, self._texts):  # a generation asks for either
-            asked = {r.id: r for r in requests if r.operator != "prefer" and self._box(r) is box}
+            asked = {r.id: r for r in requests if r.operator not in OF_JUDGES and self._box(r) is box}
             found, why = box.collect(list(asked), lambda id, text, asked=asked: _problem(asked[id], text))
             texts, stopped = texts | found, stopped or why
         proposals = [self._proposal(request, texts.get(request.id)) for request in requests]
@@ -85,8 +87,10 @@ class ManualProposer(Proposer):
         return "\n\n".join([head, *(f"<!-- {m['role']} -->\n\n{m['content'].strip()}" for m in messages)]) + "\n"
 
     def _proposal(self, request: Request, text: str | None) -> Proposal | None:
-        if request.operator == "prefer":
-            failure = Failure(stage="declined", message="requests by hand are for programs and plans, not for votes")
+        if request.operator in OF_JUDGES:
+            failure = Failure(
+                stage="declined", message="requests by hand are for programs and words, not for what judges see"
+            )
             return Proposal(request_id=request.id, proposer=self.name, failure=failure)
         if text is None:
             return None

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.extras import require
+from jaxreward.operators import OF_JUDGES
 from jaxreward.proposers.llm.batch import Batch, Session, answered
 from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import Clock
@@ -102,7 +103,7 @@ class LlmProposer(Proposer):
         if session is None:
             raise RuntimeError("open the proposer with a context before asking it")
         transcript = session.context.transcript
-        unanswered = [r for r in requests if r.operator != "prefer" and answered(transcript.of(r.id)) is None]
+        unanswered = [r for r in requests if r.operator not in OF_JUDGES and answered(transcript.of(r.id)) is None]
         calls = [self.call_for(request, rng_of(request)) for request in unanswered]
         by_id = {request.id: request for request in unanswered}
 
@@ -129,9 +130,9 @@ class LlmProposer(Proposer):
         return Call(request.id, model, tuple(self.book.messages(request, rng)))
 
     def _proposal(self, request: Request, exchanges: Sequence[Exchange]) -> Proposal | None:
-        if request.operator != "prefer":
+        if request.operator not in OF_JUDGES:
             return proposal_of(request, exchanges)
-        message = "a language model has not seen the agents: people answer 'prefer'"
+        message = f"a language model has not seen the agents: a judge answers '{request.operator}'"
         return Proposal(request_id=request.id, proposer=self.name, failure=Failure(stage="declined", message=message))
 
 

@@ -41,8 +41,13 @@ PAGES: Mapping[str, Page] = {
     "path": Page(2, called="Step", guidance="", oldest_first=True),
     "different": Page(called="Program", guidance="scratch"),
     "implement": Page(0, guidance=""),
+    "compose": Page(0, guidance=""),
+    "amend": Page(guidance=""),
     "shape": Page(guidance=""),
 }
+
+PLANNED = frozenset({"implement", "compose", "amend"})
+"""Operators whose pages are about the plan of a request."""
 
 OTHER = Page(0, feedback=False)
 """The page of an operator that only a user's folder has."""
@@ -54,7 +59,7 @@ def page_name(request: Request, operators: Collection[str]) -> str:
     One that is unknown, or lacks the programs or the plan that it is about, gets the nearest that fits.
     """
     operator, parents = request.operator, len(request.parents)
-    wants_plan = operator == "implement" and request.plan is None
+    wants_plan = operator in PLANNED and request.plan is None
     if operator in operators and parents >= PAGES.get(operator, OTHER).least and not wants_plan:
         return operator
     return "improve" if parents else "scratch"

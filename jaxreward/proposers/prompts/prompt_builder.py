@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from jaxreward.errors import UserError
-from jaxreward.operators import WORDS
+from jaxreward.operators import OF_JUDGES, WORDS
 from jaxreward.programs.host import names as text_names
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import BUILTINS, MODULES
 from jaxreward.programs.unrolling import OPERATIONS
 from jaxreward.proposers.prompts import sections
-from jaxreward.proposers.prompts.pages import OTHER, PAGES, Page, page_name
+from jaxreward.proposers.prompts.pages import OTHER, PAGES, PLANNED, Page, page_name
 from jaxreward.proposers.prompts.sample_requests import sample_requests
 from jaxreward.proposers.prompts.sections import BUDGET, LEAST, MANY, OPTIONAL, PROGRAM, TOTAL, estimate_tokens, plain
 from jaxreward.proposers.prompts.templates import Templates
@@ -66,8 +66,8 @@ class PromptBook:
             UserError: if a user's template does not render, a value that must be shown is empty, or the
                 request is one for people.
         """
-        if request.operator == "prefer":
-            raise UserError("'prefer' asks people which of two agents does better: there is no prompt for it")
+        if request.operator in OF_JUDGES:
+            raise UserError(f"'{request.operator}' asks a judge who has seen agents: there is no prompt for it")
         words = request.operator in WORDS
         page = page_name(request, self._templates.operators)
         context = self._context(request, PAGES.get(page, OTHER))
@@ -114,6 +114,7 @@ class PromptBook:
             "band": _band(page, parents),
             "plan": sections.plan(request),
             "remarks": sections.remarks(request),
+            "seen": sections.seen(request),
             "group": request.group,
             "ablated": sections.one_line(request.parents[0].candidate.id, 40) if request.parents else "",
             "ablations": [],
@@ -170,6 +171,11 @@ class PromptBook:
         page = f"words_{request.operator}"
         if request.operator == "plan":
             return self._page(page, context, ["description"])
+        if request.operator == "divide":
+            self._remaining(context, left, [], 0)
+            return self._page(page, context, ["task"])
+        if request.operator == "revise":
+            return self._page(page, context, ["description", "plan", *(["seen"] if context["seen"] else [])])
         if request.operator == "identify":
             context["illustrations"] = list(request.illustrations)  # whole: a step that is cut off cannot be named
             self._remaining(context, left, ["illustrations"], 0)
@@ -196,7 +202,8 @@ class PromptBook:
         drawn["feedback"] = drawn["feedback"] or page.feedback
         order = [list(OPTIONAL)[i] for i in rng.permutation(len(OPTIONAL))]
         parents = _parents(request, page)
-        first = [*(["plan"] if name == "implement" else []), *(["remarks"] if context["remarks"] else [])]
+        first = ["plan"] if name in PLANNED else []
+        first += [section for section in ("seen", "remarks") if context[section]]
         context["ablations"] = sections.ablations(request) if parents else []
         if context["ablations"]:
             first.append("ablations")

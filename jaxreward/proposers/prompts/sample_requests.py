@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jaxreward.operators import OPERATORS, OWN, WORDS
+from jaxreward.operators import OF_JUDGES, OPERATORS, OWN, WORDS
 from jaxreward.records import (
     Candidate,
     Evolve,
@@ -16,8 +16,10 @@ from jaxreward.records import (
     Request,
     Result,
     Score,
+    Seen,
     Stage,
     TermCurve,
+    Watched,
 )
 
 _SOURCE = "def get_observation(state):\n    return state.x\n"
@@ -28,6 +30,7 @@ _FEEDBACK = Feedback(
     terms=(TermCurve(name="goal", mean=(0.1,), minimum=(0.0,), maximum=(1.0,), share=1.0),),
     notices=(Notice(kind="plateau", message="success has stood still"),),
 )
+_SEEN = Watched(subtasks={"goal": (Seen(score=0.2, why="it stops half way"),)}).as_words()
 _EVOLVES: tuple[Evolve, ...] = ("both", "observation", "reward")
 _STAGES: tuple[Stage, ...] = ("reply", "trace", "duplicate", "diverged")
 
@@ -51,6 +54,7 @@ def sample_requests(operators: Sequence[str]) -> Iterator[Request]:
 
     planned = _result("p").model_copy(update={"failure": None, "words": "- goal: reaching it"})
     rich: dict[str, Any] = {"plan": planned, "remarks": ("It turns in circles.",), "thought": True}
+    rich["watched"] = _result("w").model_copy(update={"failure": None, "words": _SEEN})
     rich |= {"illustrations": ("State of the expert:\nx: 1",), "shared_functions": ("def f(x):\n    return x",)}
     one, two = _result("a", 0.5), _result("e", 0.1)
     smaller = two.candidate.model_copy(update={"summary": _SUMMARY.model_copy(update={"observation_size": 2})})
@@ -65,8 +69,9 @@ def sample_requests(operators: Sequence[str]) -> Iterator[Request]:
             yield request(evolve, "improve", _result("a", mean))
         for stage in _STAGES:
             yield request(evolve, "improve", one, failed=_result("r", stage=stage))
-        for operator in sorted(WORDS - OWN - {"prefer"}):
+        for operator in sorted(WORDS - OWN - OF_JUDGES):
             about = (one, two.with_thought("")) if OPERATORS[operator].parents else ()
-            shown = {"illustrations": rich["illustrations"]} if operator == "identify" else {}
+            carried = {"identify": ("illustrations",), "revise": ("plan", "watched")}.get(operator, ())
+            shown = {name: rich[name] for name in carried}
             yield request(evolve, operator, *about[:1], **shown)
             yield request(evolve, operator, *about[1:], failed=_result("r", stage="reply"), **shown)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from jaxreward.proposers.prompts.training_feedback import feedback_lines, number, one_line
 from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT
 from jaxreward.proposers.replies.source import defined
-from jaxreward.records import Failure, Feedback, Request, Result, TaskCard
+from jaxreward.records import Failure, Feedback, Request, Result, TaskCard, Watched
 
 BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000,
           "observation": 2_000, "illustrations": 5_000, "functions": 1_000}  # fmt: skip
@@ -295,6 +295,21 @@ def remarks(request: Request, budget: int = 600) -> list[str]:
             break
         if line and line not in found:
             found.append(line)
+    return found
+
+
+def seen(request: Request, budget: int = 1_500) -> list[str]:
+    """What a judge saw of the first parent's agent, a line for each subtask, with its score and the reasons of the
+    lowest scores, as many as fit."""
+    watched = Watched.read(request.watched.words) if request.watched else None
+    found: list[str] = []
+    for name, score in (watched.scores() if watched else {}).items():
+        reasons = [clipped(one_line(plain(why), 400), 160) for why in watched.reasons(name)] if watched else []
+        line = f"{name}: {score:.2f}" + "".join(f"; {why}" for why in reasons)
+        budget -= estimate_tokens(line) + 3
+        if budget < 0:
+            break
+        found.append(line)
     return found
 
 

@@ -20,6 +20,9 @@ from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT, legible, sh
 COMPONENTS = 30
 """Components of a plan that are kept."""
 
+SUBTASKS = 8
+"""Subtasks that an instruction may be divided into."""
+
 SENTENCES = 4
 """Sentences of a description that are asked for, and kept."""
 
@@ -61,7 +64,7 @@ def _no_switch(value: object) -> object:
 
 class Component(BaseModel):
     name: Annotated[str, AfterValidator(_identifier)] = Field(description="in snake_case")
-    purpose: Annotated[str, AfterValidator(_line)] = Field(description="what the component is for, and why")
+    purpose: Annotated[str, AfterValidator(_line)] = Field(description="what it is for, or what is to be done, and why")
 
 
 class Plan(BaseModel):
@@ -80,6 +83,23 @@ class Plan(BaseModel):
     def plain(text: str) -> dict[str, Any] | None:
         found = [{"name": name, "purpose": purpose} for name, purpose in _COMPONENT.findall(text)]
         return {"components": found} if found else None
+
+
+class Division(BaseModel):
+    """An answer to `divide` or `revise`; its words are lines `- name: what is to be done`, equal names once."""
+
+    subtasks: list[Component] = Field(
+        min_length=1, max_length=SUBTASKS, description="in the order in which they are to be done"
+    )
+
+    @property
+    def words(self) -> str:
+        return Plan(components=self.subtasks).words
+
+    @staticmethod
+    def plain(text: str) -> dict[str, Any] | None:
+        found = Plan.plain(text)
+        return {"subtasks": found["components"]} if found else None
 
 
 class Description(BaseModel):
@@ -138,8 +158,10 @@ class Solving(BaseModel):
         return None
 
 
-SCHEMAS: Mapping[str, type[Plan | Description | Judgement | Solving]] = {
+SCHEMAS: Mapping[str, type[Plan | Division | Description | Judgement | Solving]] = {
     "plan": Plan,
+    "divide": Division,
+    "revise": Division,
     "align": Description,
     "verify": Judgement,
     "identify": Solving,

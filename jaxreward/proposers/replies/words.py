@@ -21,6 +21,8 @@ _FAILURES = 50
 
 _HINTS = {
     "plan": "reply with one JSON object that has components, each with a name and a purpose",
+    "divide": "reply with one JSON object that has subtasks, each with a name and what is to be done as its purpose",
+    "revise": "reply with one JSON object that has subtasks, each with a name and what is to be done as its purpose",
     "align": "reply with one JSON object that has a description of at most four sentences",
     "verify": "reply with one JSON object that has a reasoning and a score from -1 to 1",
     "identify": "reply with one JSON object that has a reasoning and a list of steps, each a number from 1 on",

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Measure, Vocabulary
+from jaxreward.records import Instruction, Measure, Subtask, Vocabulary
 from jaxreward.tasks.metrics import Mean, Reached, WithExtraMetrics
 from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask
 from jaxreward.tasks.robots.physics import Data, own_model
@@ -18,6 +18,12 @@ from jaxreward.tasks.robots.state import RobotState, RobotView
 
 OPEN = 0.39
 """Metres that the drawer must be out, as in IsaacGymEnvs."""
+GENTLE = 0.3
+"""Metres a second up to which the drawer is pulled gently."""
+AT_HANDLE = 0.08
+"""Metres from the gripper to the middle of the handle within which it is at it."""
+STILL = 0.02
+"""Metres up to which the drawer has not moved."""
 POSE_NOISE = 0.125
 """Half the width of the uniform noise on the seven joints at reset (rad), as in IsaacGymEnvs."""
 TOUCHING = {"type": "capsule", "rgba": "0.5 0.5 0.5 1"}
@@ -85,11 +91,32 @@ class PandaCabinet(PandaTask):
         }  # fmt: skip
 
     def score(self) -> WithExtraMetrics:
-        """Success; extra metrics are the farthest and the mean position of the drawer (m)."""
+        """Success; extra metrics are the farthest and the mean position of the drawer (m), and how well each subtask of
+        the instruction was done, in [0, 1]."""
         length = Measure(name="drawer position", unit="m", rate=False)
         mean = Mean(lambda _, action, state: _out(state), self.horizon, length)
         return WithExtraMetrics(
-            Reached(lambda state: _out(state) > OPEN), {"farthest": Farthest(), "mean_position": mean}
+            Reached(lambda state: _out(state) > OPEN),
+            {"farthest": Farthest(), "mean_position": mean, "reached": Reached(_at_handle), "held": Held(),
+             "pulled": Farthest(1.0 / OPEN), "gentle": Gentle()},
+        )  # fmt: skip
+
+    def instruction(self) -> Instruction:
+        from jaxreward.tasks.robots.cabinet_fragments import SUBTASK_TERMS
+
+        said = {
+            "reach": ("bring the gripper to the handle", "reached"),
+            "hold": ("keep the handle between the two fingers while the drawer moves", "held"),
+            "pull": (f"pull the drawer {OPEN} m out", "pulled"),
+            "gently": (f"pull gently: the drawer never moves faster than {GENTLE} m/s", "gentle"),
+        }
+        return Instruction(
+            words="Reach for the handle, put a finger on either side of it, and pull the drawer open with the handle "
+            "between the fingers, gently, without flinging it open.",
+            subtasks=tuple(
+                Subtask(name=name, words=words, metric=metric, terms=SUBTASK_TERMS[name])
+                for name, (words, metric) in said.items()
+            ),
         )
 
     def default_observation(self, view: RobotView) -> jax.Array:
@@ -123,7 +150,9 @@ class PandaCabinet(PandaTask):
 
 @dataclass(frozen=True)
 class Farthest:
-    """How far the drawer was out at most, in an episode (m)."""
+    """How far the drawer was out at most, in an episode (m); with a `scale`, that times it, at most 1."""
+
+    scale: float = 0.0
 
     def init(self) -> jax.Array:
         return jnp.zeros(())
@@ -132,7 +161,55 @@ class Farthest:
         return jnp.maximum(acc, _out(next_state))
 
     def value(self, acc: jax.Array) -> jax.Array:
-        return acc
+        return jnp.minimum(self.scale * acc, 1.0) if self.scale else acc
+
+
+@dataclass(frozen=True)
+class Held:
+    """Of the way by which the drawer moved out, the share with the handle between the fingers; 0 where it did not
+    move."""
+
+    def init(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros(()), jnp.zeros(())
+
+    def update(
+        self, acc: tuple[jax.Array, jax.Array], state: RobotState, action: jax.Array, next_state: RobotState
+    ) -> tuple[jax.Array, jax.Array]:
+        moved = jnp.maximum(_out(next_state) - _out(state), 0.0)
+        return acc[0] + moved, acc[1] + moved * _between(next_state)
+
+    def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
+        return jnp.where(acc[0] > STILL, acc[1] / jnp.maximum(acc[0], STILL), 0.0)
+
+
+@dataclass(frozen=True)
+class Gentle:
+    """1 while the drawer was never faster than `GENTLE`, 0 from three times that on; 0 where it did not move."""
+
+    def init(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros(()), jnp.zeros(())  # how far it came out at most, and how fast
+
+    def update(
+        self, acc: tuple[jax.Array, jax.Array], state: RobotState, action: jax.Array, next_state: RobotState
+    ) -> tuple[jax.Array, jax.Array]:
+        speed = jnp.where(next_state.data.broken, jnp.inf, jnp.abs(next_state.info["drawer_vel"]))
+        return jnp.maximum(acc[0], _out(next_state)), jnp.maximum(acc[1], speed)
+
+    def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
+        slow = jnp.clip((3.0 * GENTLE - acc[1]) / (2.0 * GENTLE), 0.0, 1.0)
+        return jnp.where(acc[0] > STILL, slow, 0.0)
+
+
+def _at_handle(state: RobotState) -> jax.Array:
+    return ~state.data.broken & (state.info["gripper_handle_dist"] < AT_HANDLE)
+
+
+def _between(state: RobotState) -> jax.Array:
+    """Whether the handle is between the fingers, and the gripper at it."""
+    info = state.info
+    astride = (info["left_tip"] - info["handle_pos"])[0] > 0.0
+    astride &= (info["handle_pos"] - info["right_tip"])[0] > 0.0
+    return _at_handle(state) & astride
 
 
 def _out(state: RobotState) -> jax.Array:

@@ -41,6 +41,14 @@ def astride(state):
 
 HELPERS = _SHARED + "\n\n" + _OWN
 
+SUBTASK_TERMS = {
+    "reach": ("near_wide", "near", "near_sharp", "closer", "closer_log", "towards", "distance_cost", "above_closer"),
+    "hold": ("straddling", "behind", "pointing_down", "fingers_wide", "straddled_pull"),
+    "pull": ("drawer_out", "drawer_pulled", "drawer_speed", "drawer_moved", "drawer_half"),
+    "gently": ("drawer_fast_cost", "action_cost", "jerk_cost", "joint_speed_cost", "lag_cost"),
+}
+"""Terms that pay for each subtask of the instruction."""
+
 NEAR = panda.NEAR
 STEP = panda.STEP
 
@@ -90,6 +98,8 @@ TERMS = (
              "drawer(next_state) - drawer(state)", 1, (100.0, 30.0, 300.0)),
     Template("drawer_speed", "shaping velocity drawer", "Velocity of the drawer, at most 0.5 m/s.",
              'jnp.clip(next_state.info["drawer_vel"], -0.5, 0.5)', 1, STEP),
+    Template("drawer_fast_cost", "penalty velocity drawer", "Minus what the drawer moves faster than 0.3 m/s.",
+             '-jnp.maximum(jnp.abs(next_state.info["drawer_vel"]) - 0.3, 0.0)', 1, STEP),
     Template("drawer_moved", "milestone drawer", "Whether the drawer is 1 cm out.",
              "(drawer(next_state) > 0.01).astype(jnp.float32)", 1, NEAR),
     Template("drawer_half", "milestone drawer", "Whether the drawer is 20 cm out.",

@@ -1,0 +1,27 @@
+"""The contract of rewards with subtasks: one named term for each, and no other."""
+
+from __future__ import annotations
+
+from jaxreward.operators import OF_SUBTASKS
+from jaxreward.records import Failure, Request, Verdict, read_subtasks
+
+
+def broken_contract(request: Request, verdict: Verdict) -> Failure | None:
+    """Why a program that passed its check is not what a request with subtasks asks for; None where it is, or none are
+    asked for."""
+    operator = request.plan.candidate.operator if request.plan is not None else ""
+    of_subtasks = request.operator in OF_SUBTASKS or (request.failed is not None and operator in ("divide", "revise"))
+    if not of_subtasks or request.plan is None or verdict.summary is None or request.evolve == "observation":
+        return None
+    wanted = [subtask.name for subtask in read_subtasks(request.plan.words)]
+    terms = list(verdict.summary.terms)
+    if not wanted or set(terms) == set(wanted):
+        return None
+    lacking, other = [name for name in wanted if name not in terms], [name for name in terms if name not in wanted]
+    faults = [f"it lacks {', '.join(lacking)}"] if lacking else []
+    faults += [f"it has {', '.join(other)}, which {'is' if len(other) == 1 else 'are'} no subtask"] if other else []
+    return Failure(
+        stage="contract",
+        message=f"the reward must have one term for each subtask, and no other: {' and '.join(faults)}",
+        hint=f"return the sum of the terms and a dictionary of the terms with the keys {', '.join(wanted)}",
+    )

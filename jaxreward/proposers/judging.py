@@ -1,0 +1,60 @@
+"""Judges of trained agents: who they are, and one that goes by the metrics of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from jaxreward.proposers.proposer import Answers, Context, RngOf
+from jaxreward.records import Failure, Instruction, Proposal, Request, Seen, Subtask, Watched
+
+
+class AgentJudge(Protocol):
+    """Answers requests about trained agents; `operators` are those of the requests that it answers."""
+
+    operators: frozenset[str]
+
+    def open(self, context: Context) -> None:
+        """Called once, before a search begins or goes on."""
+        ...
+
+    def judge_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
+        """A proposal with words for every request that was answered."""
+        ...
+
+
+class ScriptedJudge:
+    """Scores the subtasks of a task's instruction by their metrics, over all held-out episodes of an agent.
+
+    It sees the true states and costs nothing. Subtasks that somebody else divided the instruction into it does not
+    know: it always scores the task's own.
+    """
+
+    operators = frozenset({"watch"})
+
+    def __init__(self, instruction: Instruction) -> None:
+        self.instruction = instruction
+
+    def open(self, context: Context) -> None:
+        return None
+
+    def judge_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
+        return Answers(tuple(map(self._judged, requests)))
+
+    def _judged(self, request: Request) -> Proposal:
+        parent = request.parents[0]
+        found = parent.feedback.extra_metrics if parent.feedback is not None else {}
+        lacking = [s.metric for s in self.instruction.subtasks if s.metric not in found]
+        if lacking:
+            message = f"the training of {parent.candidate.id} has no {lacking[0]}, by which a subtask is scored"
+            return Proposal(request_id=request.id, failure=Failure(stage="reply", message=message), proposer="scripted")
+        episodes = parent.score.episodes if parent.score is not None else 0
+        seen = {s.name: (_seen(s, found[s.metric], episodes),) for s in self.instruction.subtasks}
+        return Proposal(request_id=request.id, words=Watched(subtasks=seen).as_words(), proposer="scripted")
+
+
+def _seen(subtask: Subtask, value: float, episodes: int) -> Seen:
+    score = min(1.0, max(0.0, value)) if value == value else 0.0
+    how = "done" if score > 0.9 else "mostly done" if score > 0.6 else "half done" if score > 0.3 else "hardly done"
+    what = subtask.words.rstrip(".")
+    return Seen(score=score, why=f"{how} ({score:.2f} of 1 over {episodes} episodes): {what[:1].lower()}{what[1:]}")

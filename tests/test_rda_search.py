@@ -1,0 +1,171 @@
+"""A search with subtasks and a scripted judge, on real trainings."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxreward.errors import InvalidSetting
+from jaxreward.evolution import run_search
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.proposers.judging import ScriptedJudge
+from jaxreward.proposers.proposer import OneByOne
+from jaxreward.records import Proposal, Watched, read_subtasks
+from jaxreward.reports.run_view import RunView
+from jaxreward.runs import Asked, Checked, Proposed, Trained, read_log
+from jaxreward.training import PPO
+from tests.careful_corridor import BACK, CarefulCorridor
+from tests.silent import Silent
+from tests.substance import substance
+
+pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
+TASK = CarefulCorridor()
+SETTINGS = EvolveSettings(
+    task="careful-corridor", strategy="rda", option=("samples=2",), candidates=4, generation=2, seeds=1, steps=4096,
+    final_seeds=1, baselines=(), ppo=PPO(envs=16, unroll=8, minibatches=2, hidden=(8,), learning_rate=0.01),
+)  # fmt: skip
+
+
+def search(checker: Any, out: Path, **changes: Any) -> list[Any]:
+    settings = dataclasses.replace(SETTINGS, out=out, name="run", **changes)
+    run_search(settings, Silent(), task=TASK, checker=checker)
+    return [entry.event for entry in read_log(out / "run" / "events.jsonl")]
+
+
+@pytest.fixture(scope="module")
+def whole(checker, tmp_path_factory):
+    out = tmp_path_factory.mktemp("rda")
+    return search(checker, out), out
+
+
+def asked(events: list[Any]) -> list[list[str]]:
+    return [[r.operator for r in event.requests] for event in events if isinstance(event, Asked)]
+
+
+def seen(events: list[Any]) -> dict[str, Watched]:
+    """What was seen of each candidate."""
+    of = {r.id: r.parents[0] for e in events if isinstance(e, Asked) for r in e.requests if r.operator == "watch"}
+    said = {e.proposal.request_id: e.proposal.words for e in events if isinstance(e, Proposed)}
+    return {id: found for request, id in of.items() if (found := Watched.read(said[request])) is not None}
+
+
+def test_subtasks_programs_judge_and_again(whole):
+    events, out = whole
+    assert asked(events) == [["divide"], ["compose"] * 2, ["watch"] * 2, ["revise"], ["amend"] * 2, ["watch"] * 2]
+    summaries = [e.verdict.summary for e in events if isinstance(e, Checked)]
+    assert all(list(summary.terms) == ["arrive", "turn"] for summary in summaries)
+    results = {r.candidate.id: r for e in events if isinstance(e, Trained) for r in e.results}
+    found = seen(events)
+    assert set(found) == set(results)
+    for id, watched in found.items():
+        metrics = results[id].feedback.extra_metrics
+        assert watched.scores() == {"arrive": metrics["arrived"], "turn": metrics["went_back"]}
+    view = RunView.read(out / "run")
+    assert view.best is not None
+    assert found[view.best.candidate.id].score == max(watched.score for watched in found.values())
+
+
+def test_a_run_that_was_cut_off_goes_on_alike(whole, checker, tmp_path):
+    search(checker, tmp_path, candidates=2)
+    search(checker, tmp_path, candidates=4, resume=True)
+    assert [type(e) for e in substance(tmp_path / "run") if not isinstance(e, Asked)][:5] == [
+        type(e) for e in substance(whole[1] / "run") if not isinstance(e, Asked)
+    ][:5]
+    assert seen([e.event for e in read_log(tmp_path / "run" / "events.jsonl")]) == seen(whole[0])
+
+
+def test_what_was_recorded_is_replayed_with_what_was_seen(whole, checker, tmp_path):
+    events = search(checker, tmp_path, proposer="replay", recording=whole[1] / "run")
+    assert seen(events) == seen(whole[0]) and asked(events) == asked(whole[0])
+
+
+HASTY = f"""
+def hit(state, action, next_state):
+    return next_state.hit.astype(jnp.float32)
+
+
+{BACK}
+
+def compute_reward(state, action, next_state):
+    terms = {{
+        "arrive": 10.0 * hit(state, action, next_state),
+        "turn": WEIGHT * back(state, action, next_state),
+    }}
+    return sum(terms.values()), terms
+"""
+
+
+class Designer(OneByOne):
+    """Asks for too little of one subtask at first, and for more once a judge says so."""
+
+    name = "designer"
+
+    def __init__(self) -> None:
+        self.read = list[str]()
+
+    def propose(self, request: Any, rng: Any) -> Proposal:
+        if request.operator in ("divide", "revise"):
+            words = "- arrive: arrive at the right end\n- turn: go back a step on the way"
+            return Proposal(request_id=request.id, words=words, proposer=self.name)
+        watched = Watched.read(request.watched.words) if request.watched else None
+        low = watched is not None and watched.scores()["turn"] < 0.5
+        self.read += watched.reasons("turn") if watched else []
+        weight = 1.0 if low else 0.001
+        source = "import jax.numpy as jnp\n" + HASTY.replace("WEIGHT", f"{weight + 0.0001 * int(request.id[-2:])!r}")
+        return Proposal(request_id=request.id, source=source, proposer=self.name)
+
+
+def test_a_reward_that_succeeds_without_doing_as_told_is_caught_and_mended(checker, tmp_path):
+    """Success alone would keep it."""
+    import jaxreward as jr
+
+    designer = Designer()
+    jr.evolve(
+        TASK, strategy="rda", option={"samples": 1}, candidates=2, generation=1, seeds=1, steps=16384, final_seeds=0,
+        baselines=(), proposer=designer, ppo=dataclasses.replace(SETTINGS.ppo, entropy=0.0), out=tmp_path, name="run",
+    )  # fmt: skip
+    events = [entry.event for entry in read_log(tmp_path / "run" / "events.jsonl")]
+    first, second = (r for e in events if isinstance(e, Trained) for r in e.results)
+    assert first.score.mean >= second.score.mean > 0.85
+    before, after = (seen(events)[r.candidate.id].scores()["turn"] for r in (first, second))
+    assert before < 0.1 < 0.8 < after
+    best = RunView.read(tmp_path / "run").best
+    assert best is not None and best.candidate.id == second.candidate.id
+    assert any("hardly done" in why and "go back a step" in why for why in designer.read)
+
+
+def test_tasks_without_an_instruction_are_refused(checker, tmp_path):
+    with pytest.raises(InvalidSetting, match="needs a task with an instruction"):
+        settings = dataclasses.replace(SETTINGS, task="probe-choice", out=tmp_path)
+        run_search(settings, Silent(), checker=checker)
+
+
+def test_a_judge_has_no_opinion_on_what_it_cannot_measure(result_of):
+    judge = ScriptedJudge(TASK.instruction())
+    answers = judge.judge_all([result_of({"arrived": 1.0})], lambda _: None)
+    assert answers.proposals[0].failure is not None and "went_back" in answers.proposals[0].failure.message
+
+
+@pytest.fixture
+def result_of():
+    from tests.proposers.material import feedback, request, result
+
+    def watch(metrics: dict[str, float]) -> Any:
+        parent = result("", 0.5, name="a")
+        return request("watch", parent.model_copy(update={"feedback": feedback(extra_metrics=metrics)}))
+
+    return watch
+
+
+def test_a_value_that_is_no_number_is_not_done(result_of):
+    judge = ScriptedJudge(TASK.instruction())
+    answers = judge.judge_all([result_of({"arrived": float("nan"), "went_back": 1.7})], lambda _: None)
+    assert Watched.read(answers.proposals[0].words).scores() == {"arrive": 0.0, "turn": 1.0}
+
+
+def test_subtasks_are_read_as_they_are_written():
+    words = "\n".join(["- reach: come near: nearer", "- Hold: no name", "text", "- reach: twice", "- pull: now"])
+    assert [(s.name, s.words) for s in read_subtasks(words)] == [("reach", "come near: nearer"), ("pull", "now")]
