@@ -62,6 +62,9 @@ WORDS = frozenset(name for name, operator in OPERATORS.items() if operator.words
 OF_SUBTASKS = frozenset({"compose", "amend"})
 """Operators that ask for a program whose reward has a term for each subtask of the request's plan, and no other."""
 
+PLANNED = OF_SUBTASKS | {"implement"}
+"""Operators that ask for a program that carries out the request's plan."""
+
 OF_JUDGES = frozenset({"prefer", "watch"})
 """Operators that ask a judge who has seen trained agents, and no proposer."""
 

@@ -56,7 +56,7 @@ FLOORS: dict[str, set[str]] = {
     "proposers.replies": {"records", "errors", "operators"},
     "proposers.prompts": {"records", "errors", "operators", "programs", "proposers.replies"},
     "proposers.llm": {
-        *("records", "errors", "extras", "files", "config", "formatting", "sentences"),
+        *("records", "errors", "extras", "operators", "files", "config", "formatting", "sentences"),
         *("proposers", "proposers.prompts", "proposers.replies"),
     },
     "proposers.human": {

@@ -40,7 +40,9 @@ class CompareSettings(SearchOptions):
     """What to solve (`jaxreward tasks`). Also gymnax/CartPole-v1 and the like."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the tasks. Each is KEY=VALUE; all of --tasks must have them."""
-    strategies: tuple[str, ...] = field(default_factory=lambda: tuple(s for s, kind in STRATEGIES.items() if not kind.instructed))
+    strategies: tuple[str, ...] = field(
+        default_factory=lambda: tuple(s for s, kind in STRATEGIES.items() if not kind.instructed)
+    )
     """How to search (`jaxreward strategies`). Also Python files, which are executed. best-of-n among them is what the
     others are compared with. rda, for tasks with an instruction, is not among the defaults."""
     proposers: tuple[str, ...] = ("genetic",)

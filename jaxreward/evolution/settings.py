@@ -39,8 +39,8 @@ class EvolveSettings(CandidateTraining):
     task: str = "xland-easy"
     """What to solve (`jaxreward tasks`). Also gymnax/CartPole-v1 and the like, or a Python file, which is executed."""
     strategy: str = "limen"
-    """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, rda, grace, best-of-n. Also a
-    Python file, which is executed. With --objective demonstrations the default is grace."""
+    """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, rda, grace, best-of-n.
+    Also a Python file, which is executed. With --objective demonstrations the default is grace."""
     option: Annotated[tuple[str, ...], Arg(keyed=True)] = ()
     """Options of the strategy. Each is KEY=VALUE; `jaxreward strategies NAME` lists them."""
     proposer: str = "genetic"

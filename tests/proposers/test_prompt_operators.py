@@ -13,17 +13,17 @@ from jinja2 import UndefinedError
 
 from jaxreward.errors import UserError
 from jaxreward.evolution.cleaning import EPISODE
-from jaxreward.operators import OPERATORS, OWN, WORDS
+from jaxreward.operators import OF_JUDGES, OPERATORS, OWN, PLANNED, WORDS
 from jaxreward.proposers.prompts.pages import Page
 from jaxreward.proposers.prompts.prompt_builder import _FRAME, PromptBook, estimate_tokens
 from jaxreward.proposers.prompts.sections import PROGRAM, TOTAL, _cut, _size, cut, parents, shown
 from jaxreward.proposers.replies.schemas import SCHEMAS, schema_text
-from jaxreward.records import Candidate, Evolve, Failure, Feedback, Request, Result, Stage
+from jaxreward.records import Candidate, Evolve, Failure, Feedback, Instruction, Request, Result, Seen, Stage, Watched
 from jaxreward.tasks import card, make_task
 from tests.proposers.test_prompt import CARD, PARENT, SOURCE, headings, prose, result, texts
 
 BOOK = PromptBook(CARD)
-ASKED = sorted(set(OPERATORS) - OWN - {"prefer"})
+ASKED = sorted(set(OPERATORS) - OWN - OF_JUDGES)
 PROGRAMS = sorted(set(ASKED) - WORDS)
 EVOLVES: tuple[Evolve, ...] = get_args(Evolve)
 PLAN = Result(
@@ -41,7 +41,7 @@ LINE = tuple(trained(f"g000{k}-00", 0.1 * k, f"Idea {k}.") for k in (4, 3, 2, 1)
 
 def asked(operator: str, evolve: Evolve = "both", parents: int | None = None, **more) -> Request:
     count = max(OPERATORS[operator].parents, operator in ("path", "different") and 3) if parents is None else parents
-    plan = PLAN if operator == "implement" else None
+    plan = PLAN if operator in PLANNED | {"revise"} else None
     request = Request(id="g0009-00", generation=9, operator=operator, evolve=evolve, parents=LINE[:count], plan=plan,
                       illustrations=("Step 1, action 0:\nx: [1]",) if operator == "identify" else ())  # fmt: skip
     return request.model_copy(update=more)
@@ -220,7 +220,7 @@ def test_the_schema_that_is_shown_is_the_one_that_answers_are_validated_against(
 
 
 def test_words_that_were_unusable_are_asked_for_again():
-    for operator in ("plan", "align", "verify", "identify"):
+    for operator in ("plan", "align", "verify", "identify", "divide", "revise"):
         failed = Result(
             candidate=Candidate(id="g0009-00", generation=9, operator=operator),
             failure=Failure(stage="reply", message="it was empty", hint="say more"),
@@ -229,9 +229,28 @@ def test_words_that_were_unusable_are_asked_for_again():
         assert again.startswith(first) and "could not be used: it was empty (say more)" in again[len(first) :]
 
 
-def test_votes_are_for_people():
-    with pytest.raises(UserError, match="asks people"):
-        BOOK.messages(asked("prefer"), np.random.default_rng(0))
+@pytest.mark.parametrize("operator", sorted(OF_JUDGES))
+def test_what_is_seen_is_for_judges(operator):
+    with pytest.raises(UserError, match=f"'{operator}' asks a judge"):
+        BOOK.messages(asked(operator), np.random.default_rng(0))
+
+
+def test_what_was_seen_is_shown_with_its_reasons():
+    seen = Watched(subtasks={"reach": (Seen(score=1.0, why="at once"), Seen(score=0.0, why="it\n# falls")), "stay": ()})
+    watched = PLAN.model_copy(update={"words": seen.as_words()})
+    text = page("amend", watched=watched)
+    assert "# What was seen" in text and "- reach: 0.50; it # falls; at once\n" in text and "stay:" not in text
+    assert "# What was seen" not in page("amend") and "how far do agents come" in page("amend")
+    assert "one for each subtask under its name" in page("compose") and "- waste: every step costs" in page("compose")
+    revised = page("revise", watched=watched)
+    assert "best program so far" in revised and "Their number and their names stay the same" in revised
+
+
+def test_the_instruction_is_part_of_the_task():
+    told = PromptBook(CARD.model_copy(update={"instruction": Instruction(words="Walk slowly.")}))
+    for operator in ("scratch", "plan", "divide", "compose"):
+        assert "What the agent is asked to do: Walk slowly." in texts(told, asked(operator))[1]
+        assert "asked to do" not in texts(BOOK, asked(operator))[1]
 
 
 # --- values that are missing

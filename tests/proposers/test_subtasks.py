@@ -11,13 +11,14 @@ from jaxreward.evolution.subtask_terms import broken_contract
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import Gene, read, write
 from jaxreward.proposers.genetic.subtasks import groups_of
-from jaxreward.records import ProgramSummary, Seen, Subtask, Verdict, Watched, read_subtasks
+from jaxreward.records import Instruction, ProgramSummary, Seen, Subtask, Verdict, Watched, read_subtasks
 from jaxreward.tasks import card, make_task
 from tests.proposers.material import request, result
 
 CARD = card(make_task("panda-cabinet"))
 PROPOSER = GeneticProposer(CARD)
-SUBTASKS = CARD.instruction.subtasks
+INSTRUCTION = CARD.instruction or Instruction(words="")
+SUBTASKS = INSTRUCTION.subtasks
 NAMES = [subtask.name for subtask in SUBTASKS]
 WORDS = PROPOSER.propose(request("divide"), np.random.default_rng(0)).words
 
@@ -105,7 +106,7 @@ def test_without_subtasks_it_starts_from_scratch():
 
 
 def test_a_fragment_pays_for_the_first_subtask_that_lists_it():
-    own = CARD.instruction.model_copy(update={"subtasks": (
+    own = INSTRUCTION.model_copy(update={"subtasks": (
         Subtask(name="one", words="x", terms=("near", "gone")), Subtask(name="two", words="y"),
     )})  # fmt: skip
     groups = groups_of(own.subtasks, own, ["near", "closer"])

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from jaxreward.operators import OPERATORS, WORDS
+from jaxreward.operators import OPERATORS, PLANNED, WORDS
 from jaxreward.records import Failure, Result
 from jaxreward.search import STRATEGIES, make_strategy
 from jaxreward.search.seeding import derive_rng
@@ -58,9 +58,11 @@ def test_a_search_runs_and_is_pure(name, options, situation, batch, landscape):
     for request in world.requests:
         assert len(request.parents) >= OPERATORS[request.operator].parents
         assert all(parent.score is not None for parent in request.parents), "failures are never parents"
-        assert (request.operator == "implement") == (request.plan is not None)
+        planned = PLANNED | {"revise"}
+        assert request.operator not in planned or request.plan is not None
+        assert request.plan is None or request.operator in planned | {"watch"}
         assert request.plan is None or request.plan.words
-        if request.operator == "implement" or not OPERATORS[request.operator].parents:
+        if request.operator in ("implement", "compose") or not OPERATORS[request.operator].parents:
             assert not request.parents
         assert bool(request.model) == (bool(options.get("models")) and request.operator not in WORDS)
     best = strategy.best(state)

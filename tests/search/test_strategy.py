@@ -51,6 +51,8 @@ def test_telling_the_same_results_again_gives_the_same_state(name, landscape):
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("evolve", ["both", "observation", "reward"])
 def test_the_ablation_is_on_every_request(name, evolve, landscape):
+    if (name, evolve) == ("rda", "observation"):
+        pytest.skip("it designs rewards")
     world = landscape()
     world.search(make_strategy(name, evolve=evolve), 10, 5)
     assert {request.evolve for request in world.requests} == {evolve}
@@ -73,7 +75,9 @@ def test_failures_and_nan_never_become_best_or_parents(name, result):
     assert (state.counts.trained, state.counts.failed, state.counts.duplicate) == (4, 2, 1)
     assert all(failure.score is None and failure.failure is not None for failure in state.failures)
     assert "double" not in {failure.candidate.id for failure in state.failures}
-    assert all(request.operator in ("scratch", "plan") and not request.parents for request in ask(strategy, state, 9))
+    assert all(
+        request.operator in ("scratch", "plan", "divide") and not request.parents for request in ask(strategy, state, 9)
+    )
     after = strategy.tell(state, [result("good", 0.0)])
     best = strategy.best(after)
     assert best is not None and best.candidate.id == "good"
@@ -122,6 +126,7 @@ def test_an_unknown_name_comes_with_the_nearest(name, options, kind, nearest):
         "forge",
         "grace",
         "limen",
+        "rda",
         "revolve",
         "rf-agent",
     )

@@ -51,14 +51,41 @@ def test_following_is_measured_by_squared_errors():
     assert evaluate_metric(task.score(), [at(0.0, 0.0, 0.0, broken=True)])[0] == -9.0
 
 
+def pulled(out, speed=0.1, away=0.01, left=0.03, right=-0.03, **more):
+    """The drawer, and the fingers along x from the handle."""
+    handle = (0.7, 0.0, 0.2)
+    tips = {name: (0.7 + x, 0.0, 0.2) for name, x in (("left_tip", left), ("right_tip", right))}
+    return moment(drawer_pos=out, drawer_vel=speed, gripper_handle_dist=away, handle_pos=handle, **tips, **more)
+
+
+def subtasks_done(*states):
+    """How well each subtask of the cabinet's instruction was done."""
+    task = PandaCabinet(horizon=len(states) - 1)
+    extra = evaluate_metric(task.score(), states[1:], states[0])[1]
+    return {s.name: pytest.approx(float(extra[s.metric]), abs=1e-5) for s in task.instruction().subtasks}
+
+
+def test_a_drawer_is_opened_as_told():
+    still = pulled(0.0, speed=0.0, away=0.5)
+    assert subtasks_done(still, still, still) == {"reach": 0.0, "hold": 0.0, "pull": 0.0, "gently": 0.0}
+    well = [still, *(pulled(x) for x in (0.1, 0.2, 0.3, 0.4))]
+    assert subtasks_done(*well) == {"reach": 1.0, "hold": 1.0, "pull": 1.0, "gently": 1.0}
+    half = [still, pulled(0.1), pulled(0.2, right=0.01), pulled(0.195, speed=-0.1)]
+    assert subtasks_done(*half) == {"reach": 1.0, "hold": 0.5, "pull": 0.2 / 0.39, "gently": 1.0}
+    flung = [still, pulled(0.2, speed=0.6, away=0.3), pulled(0.4, speed=0.2, away=0.5)]
+    assert subtasks_done(*flung) == {"reach": 0.0, "hold": 0.0, "pull": 1.0, "gently": 0.5}
+    assert subtasks_done(still, pulled(0.4, speed=9.0))["gently"] == 0.0
+    assert subtasks_done(still, pulled(0.4, broken=True)) == {"reach": 0.0, "hold": 0.0, "pull": 0.0, "gently": 0.0}
+
+
 def test_opening_is_to_pass_39_centimetres_at_some_step():
     task = PandaCabinet(horizon=4)
-    at = lambda d, **more: moment(drawer_pos=d, **more)  # noqa: E731
-    value, extra = evaluate_metric(task.score(), [at(0.1), at(0.4), at(0.2)])
+    at = pulled
+    value, extra = evaluate_metric(task.score(), [at(0.1), at(0.4), at(0.2)], at(0.0))
     assert value == 1.0 and extra["farthest"] == pytest.approx(0.4)
     assert extra["mean_position"] == pytest.approx(0.7 / 4)
-    assert evaluate_metric(task.score(), [at(0.39)] * 4)[0] == 0.0
-    assert evaluate_metric(task.score(), [at(0.4, broken=True)])[0] == 0.0
+    assert evaluate_metric(task.score(), [at(0.39)] * 4, at(0.0))[0] == 0.0
+    assert evaluate_metric(task.score(), [at(0.4, broken=True)], at(0.0))[0] == 0.0
 
 
 def test_sparse_rewards_are_paid_at_the_goal():

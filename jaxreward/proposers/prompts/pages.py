@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from jaxreward.operators import PLANNED
 from jaxreward.records import Request
 
 
@@ -45,9 +46,6 @@ PAGES: Mapping[str, Page] = {
     "amend": Page(guidance=""),
     "shape": Page(guidance=""),
 }
-
-PLANNED = frozenset({"implement", "compose", "amend"})
-"""Operators whose pages are about the plan of a request."""
 
 OTHER = Page(0, feedback=False)
 """The page of an operator that only a user's folder has."""

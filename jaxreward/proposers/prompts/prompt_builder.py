@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from jaxreward.errors import UserError
-from jaxreward.operators import OF_JUDGES, WORDS
+from jaxreward.operators import OF_JUDGES, PLANNED, WORDS
 from jaxreward.programs.host import names as text_names
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import BUILTINS, MODULES
 from jaxreward.programs.unrolling import OPERATIONS
 from jaxreward.proposers.prompts import sections
-from jaxreward.proposers.prompts.pages import OTHER, PAGES, PLANNED, Page, page_name
+from jaxreward.proposers.prompts.pages import OTHER, PAGES, Page, page_name
 from jaxreward.proposers.prompts.sample_requests import sample_requests
 from jaxreward.proposers.prompts.sections import BUDGET, LEAST, MANY, OPTIONAL, PROGRAM, TOTAL, estimate_tokens, plain
 from jaxreward.proposers.prompts.templates import Templates
@@ -175,7 +175,7 @@ class PromptBook:
             self._remaining(context, left, [], 0)
             return self._page(page, context, ["task"])
         if request.operator == "revise":
-            return self._page(page, context, ["description", "plan", *(["seen"] if context["seen"] else [])])
+            return self._page(page, context, ["description", *(s for s in ("plan", "seen") if context[s])])
         if request.operator == "identify":
             context["illustrations"] = list(request.illustrations)  # whole: a step that is cut off cannot be named
             self._remaining(context, left, ["illustrations"], 0)
