@@ -451,6 +451,7 @@ def test_what_stops_a_search_is_told_in_the_words_of_python():
         jr.evolve(Bit(), proposer=Stops, **{**SMALL, "baselines": []})
 
 
+@pytest.mark.slow
 def test_strategies_are_compared_from_python():
     how: dict[str, Any] = {
         "candidates": 2, "generation": 1, "seeds": 1, "steps": 256, "final_seeds": 1, "search_seeds": 1, "ppo": PPO,

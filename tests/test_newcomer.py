@@ -57,6 +57,7 @@ def commands() -> list[list[str]]:
     return [line.split()[1:] for line in block("sh", "record parcel.py").splitlines()]
 
 
+@pytest.mark.slow
 def test_ten_episodes_of_ones_own_task_become_a_reward_and_an_agent(folder: Path, capsys: Any) -> None:
     recording, searching, training = commands()
     assert main(recording) == 0

@@ -147,6 +147,7 @@ class Small(Figure4):
 
 
 @pytest.mark.usefixtures("unoptimised", "unsynced", "warm")
+@pytest.mark.slow
 def test_a_figure_is_run_drawn_and_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Small()
     monkeypatch.setattr(registry, "entries", lambda: {entry.name: entry})

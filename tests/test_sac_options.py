@@ -83,6 +83,7 @@ def test_python_takes_the_object(tmp_path):
         jr.evolve("probe-aim", ppo=small, sac=small, out=tmp_path, progress=False)
 
 
+@pytest.mark.slow
 def test_searches_with_it_are_compared(tmp_path, capsys):
     without = ["compare", "--tasks", "probe-aim", "--strategies", "best-of-n", "--search-seeds", "1", "--candidates",
                "2", "--seeds", "1", "--steps", "64", "--final-seeds", "1", "--eval-episodes", "8", "--out",

@@ -54,6 +54,7 @@ def test_the_same_prompt_has_another_answer_the_second_time_and_the_same_in_anot
 
 
 @pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
+@pytest.mark.slow
 def test_searches_are_written_down_and_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     out = tmp_path / "served.json"
     words = ["--task", "probe-corridor", "--candidates", "2", "--generation", "2", "--steps", "256", "--searches", "1"]

@@ -47,6 +47,7 @@ def test_fewer_held_out_episodes_leave_the_training_as_it_was(easy, mixed, tiny,
         assert result.eval_steps == 2 * len(SEEDS) * held_out_steps(easy, tiny, 2, n)
 
 
+@pytest.mark.slow
 def test_collectors_and_chunks_play_the_same_few_episodes(easy, mixed, tiny):
     """The metric, returns and lengths; untrained agents, so that rounding changes no action."""
     still = tiny.replace(learning_rate=1e-9)

@@ -125,6 +125,7 @@ def test_a_diverged_candidate_does_not_affect_the_others(run, easy, mixed, tiny,
         assert_close_trees(params(result, row), params(together, k))
 
 
+@pytest.mark.slow
 def test_recurrent_candidates_do_not_depend_on_others_chunks_or_divergence(easy, mixed, tiny, checker):
     ppo = tiny.replace(gru=8, heads=(8,), action_embedding=4)
     run = partial(train, easy, ppo=ppo, **budget(tiny))
