@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from jaxreward.errors import InvalidSetting
+from jaxreward.errors import End, EndCause, InvalidSetting, UserError
 from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.proposers.judging import ScriptedJudge
-from jaxreward.proposers.proposer import OneByOne
-from jaxreward.records import Feedback, Proposal, Watched, read_subtasks
+from jaxreward.proposers.proposer import Answers, OneByOne
+from jaxreward.records import Feedback, Instruction, Proposal, Subtask, Watched, read_subtasks
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs import Asked, Checked, Proposed, Trained, read_log
+from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.search.selection import merit, scored
+from jaxreward.tasks import card
 from jaxreward.training import PPO
 from tests.careful_corridor import BACK, CarefulCorridor
 from tests.silent import Silent
@@ -28,7 +31,7 @@ TASK = CarefulCorridor()
 RNG_OF = lambda _: np.random.default_rng(0)  # noqa: E731
 SETTINGS = EvolveSettings(
     task="careful-corridor", strategy="rda", option=("samples=2",), candidates=4, generation=2, seeds=1, steps=4096,
-    final_seeds=1, baselines=(), ppo=PPO(envs=16, unroll=8, minibatches=2, hidden=(8,), learning_rate=0.01),
+    final_seeds=1, baselines=(), seed=1, ppo=PPO(envs=16, unroll=8, minibatches=2, hidden=(8,), learning_rate=0.01),
 )  # fmt: skip
 
 
@@ -71,20 +74,6 @@ def test_subtasks_programs_judge_and_again(whole):
     assert found[view.best.candidate.id].score == max(watched.score for watched in found.values())
 
 
-def test_a_run_that_was_cut_off_goes_on_alike(whole, checker, tmp_path):
-    search(checker, tmp_path, candidates=2)
-    search(checker, tmp_path, candidates=4, resume=True)
-    assert [type(e) for e in substance(tmp_path / "run") if not isinstance(e, Asked)][:5] == [
-        type(e) for e in substance(whole[1] / "run") if not isinstance(e, Asked)
-    ][:5]
-    assert seen([e.event for e in read_log(tmp_path / "run" / "events.jsonl")]) == seen(whole[0])
-
-
-def test_what_was_recorded_is_replayed_with_what_was_seen(whole, checker, tmp_path):
-    events = search(checker, tmp_path, proposer="replay", recording=whole[1] / "run")
-    assert seen(events) == seen(whole[0]) and asked(events) == asked(whole[0])
-
-
 HASTY = f"""
 def hit(state, action, next_state):
     return next_state.hit.astype(jnp.float32)
@@ -121,6 +110,50 @@ class Designer(OneByOne):
         return Proposal(request_id=request.id, source=source, proposer=self.name)
 
 
+def test_the_policy_that_is_kept_is_the_winners(whole):
+    _, out = whole
+    best = RunView.read(out / "run").best
+    assert best is not None and best.candidate.summary is not None
+    kept = json.loads((out / "run" / "best-policy.json").read_text())
+    assert kept["digest"] == best.candidate.summary.digest
+    tags = Checkpoints(out / "run" / "checkpoints").tags()
+    assert "best-policy" in tags and f"policy-{best.candidate.id}" in tags
+
+
+class Spent(Designer):
+    """Its budget ends while programs are asked for."""
+
+    def propose_all(self, requests: Any, rng_of: Any) -> Answers:
+        found = super().propose_all(requests, rng_of)
+        spent = End("the requests are spent", EndCause.REQUESTS) if requests[0].operator == "amend" else None
+        return dataclasses.replace(found, spent=spent)
+
+
+def test_what_is_trained_is_judged_though_the_proposers_budget_is_spent(tmp_path):
+    import jaxreward as jr
+
+    jr.evolve(
+        TASK, strategy="rda", option={"samples": 1}, candidates=9, generation=1, seeds=1, steps=2048, final_seeds=0,
+        baselines=(), proposer=Spent(), ppo=SETTINGS.ppo, out=tmp_path, name="run",
+    )  # fmt: skip
+    events = [entry.event for entry in read_log(tmp_path / "run" / "events.jsonl")]
+    assert len(seen(events)) == sum(len(e.results) for e in events if isinstance(e, Trained)) == 2
+
+
+def test_a_run_that_was_cut_off_goes_on_alike(whole, checker, tmp_path):
+    search(checker, tmp_path, candidates=2)
+    search(checker, tmp_path, candidates=4, resume=True)
+    assert [type(e) for e in substance(tmp_path / "run") if not isinstance(e, Asked)][:5] == [
+        type(e) for e in substance(whole[1] / "run") if not isinstance(e, Asked)
+    ][:5]
+    assert seen([e.event for e in read_log(tmp_path / "run" / "events.jsonl")]) == seen(whole[0])
+
+
+def test_what_was_recorded_is_replayed_with_what_was_seen(whole, checker, tmp_path):
+    events = search(checker, tmp_path, proposer="replay", recording=whole[1] / "run")
+    assert seen(events) == seen(whole[0]) and asked(events) == asked(whole[0])
+
+
 def test_a_reward_that_succeeds_without_doing_as_told_is_caught_and_mended(checker, tmp_path):
     """Success alone would keep it."""
     import jaxreward as jr
@@ -140,10 +173,53 @@ def test_a_reward_that_succeeds_without_doing_as_told_is_caught_and_mended(check
     assert any("hardly done" in why and "go back a step" in why for why in designer.read)
 
 
-def test_tasks_without_an_instruction_are_refused(checker, tmp_path):
-    with pytest.raises(InvalidSetting, match="needs a task with an instruction"):
-        settings = dataclasses.replace(SETTINGS, task="probe-choice", out=tmp_path)
+@pytest.mark.parametrize("options", [(), ("watch=false",)])
+def test_tasks_without_an_instruction_are_refused(checker, tmp_path, options):
+    with pytest.raises(InvalidSetting, match="is for tasks with an instruction"):
+        settings = dataclasses.replace(SETTINGS, task="probe-choice", option=options, out=tmp_path)
         run_search(settings, Silent(), checker=checker)
+
+
+class Told(CarefulCorridor):
+    """With subtasks of the test's."""
+
+    subtasks: Any = ()
+
+    def instruction(self) -> Any:
+        return self.subtasks
+
+
+@pytest.mark.parametrize(
+    ("subtasks", "words"),
+    [
+        ([Subtask(name="a", words="do", metric="gone")], "scored by 'gone', which is none of the task's extra metrics"),
+        ([Subtask(name="a", words="do", terms=("gone",))], "names 'gone', which is no term of the vocabulary"),
+        ([Subtask(name="a", words="do"), Subtask(name="a", words="go")], "two subtasks of careful-corridor are called"),
+        ("walk", "returns str: let it return an Instruction"),
+    ],
+)
+def test_what_an_instruction_names_is_checked(subtasks, words):
+    import jaxreward as jr
+
+    task = Told()
+    given = Instruction(words="Go.", subtasks=tuple(subtasks)) if isinstance(subtasks, list) else subtasks
+    object.__setattr__(task, "subtasks", given)
+    assert any(words in str(finding) for finding in jr.check_task(task))
+    with pytest.raises(UserError, match=words.split(",")[0]):
+        card(task)
+
+
+def test_an_attribute_of_that_name_is_no_instruction():
+    task = Told()
+    object.__setattr__(task, "instruction", "Walk to the end.")
+    assert card(task).instruction is None
+
+
+def test_a_metric_for_every_subtask_is_needed_to_judge(checker, tmp_path):
+    task = Told()
+    object.__setattr__(task, "subtasks", Instruction(words="Go.", subtasks=(Subtask(name="a", words="do"),)))
+    with pytest.raises(InvalidSetting, match="the subtask 'a' of careful-corridor has no metric"):
+        run_search(dataclasses.replace(SETTINGS, out=tmp_path), Silent(), task=task, checker=checker)
 
 
 def test_a_judge_has_no_opinion_on_what_it_cannot_measure(result_of):

@@ -15,7 +15,14 @@ import jax
 import numpy as np
 
 from jaxreward.errors import End, EndCause
-from jaxreward.evolution.artifacts import comparable, save_best_policy, save_for_judges, save_interface
+from jaxreward.evolution.artifacts import (
+    comparable,
+    keep_policy_of,
+    save_best_policy,
+    save_for_judges,
+    save_interface,
+    save_policies,
+)
 from jaxreward.evolution.budget import ends, next_requests, unconfirmed
 from jaxreward.evolution.endings import ending, withdrawn
 from jaxreward.evolution.own_answers import (
@@ -211,7 +218,8 @@ class Evolution:
         if self.progress.open is not None:
             return None
         end, again = ends(self.settings, self.strategy, self.proposer, self.progress)
-        owed = self.strategy.owes_votes(self.progress.state) and not self.progress.exhausted
+        free = self.judge is not None and not self.judge.waits  # one that waits for nobody judges after all budgets
+        owed = self.strategy.owes_votes(self.progress.state) and (free or not self.progress.exhausted)
         return None if owed or again else end
 
     @property
@@ -378,6 +386,8 @@ class Evolution:
             sound = [agents for agents in scored.agents if agents.sound]
             if self.strategy.asks_people and self.judge is not None:
                 save_for_judges(self.run, self.store, sound, self.task, self.settings.hyper)
+            elif self.strategy.watches:
+                save_policies(self.store, sound)
             else:
                 save_best_policy(self.run, self.store, sound, comparable(best, candidates, self.progress.state))
         self.log(Trained(results=scored.results, compile_s=scored.compile_s, run_s=scored.run_s))
@@ -396,4 +406,7 @@ class Evolution:
 
     def store_best(self, score: Score | None = None) -> None:
         """Write `best_interface.py`, with `score` in place of that of the search."""
-        save_interface(self.run, self.settings, self.progress, self.strategy.best(self.progress.state), score)
+        best = self.strategy.best(self.progress.state)
+        if self.strategy.watches:
+            keep_policy_of(self.run, self.store, best)
+        save_interface(self.run, self.settings, self.progress, best, score)

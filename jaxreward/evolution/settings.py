@@ -236,7 +236,7 @@ def _check_proposer(settings: EvolveSettings) -> None:
     if settings.surrogate and settings.proposer != "genetic":
         raise InvalidSetting(f"{mention('surrogate')} is for {mention('proposer', 'genetic')}", "surrogate", "proposer")
     if settings.surrogate and not strategy_class(settings.strategy).learns:
-        message = f"samples of {settings.strategy} are independent of each other: leave {mention('surrogate')} out"
+        message = f"{settings.strategy} does not go by the scores so far: leave {mention('surrogate')} out"
         raise InvalidSetting(message, "surrogate", "strategy")
     if settings.proposer != "replay" and settings.recording is not None:
         raise InvalidSetting(

@@ -142,28 +142,34 @@ class Setup:
             require("reports", "a search that has people compare agents", "strategy", "option")
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
-        if strategy.watches:
-            judge = scripted_judge(task, described, settings)
+        if strategy.instructed:
+            judge = scripted_judge(described, strategy.watches, settings)
         derived = vocabulary if is_kept else None
         return cls(task, objective, strategy, proposer, observation, judge, given, derived, code)
 
 
-def scripted_judge(task: Task, described: TaskCard, settings: EvolveSettings) -> ScriptedJudge | None:
+def scripted_judge(described: TaskCard, watches: bool, settings: EvolveSettings) -> ScriptedJudge | None:
     """The judge of the subtasks of a task's instruction; none for a search that is replayed, whose recording has what
     was seen.
 
     Raises:
-        InvalidSetting: the task has no instruction, or subtasks without a metric.
+        InvalidSetting: the task has no instruction, or subtasks without the metric that a judge who `watches` needs.
     """
     if settings.proposer == "replay":
         return None
-    instruction = described.instruction
-    if instruction is None or not instruction.subtasks or not all(s.metric for s in instruction.subtasks):
+    instruction, name = described.instruction, described.name
+    if instruction is None or not instruction.subtasks:
         raise InvalidSetting(
-            f"the strategy {settings.strategy} needs a task with an instruction, whose subtasks have metrics (see "
-            f"docs/tasks.md), and {task.name} has none: choose panda-cabinet, or another strategy",
+            f"the strategy {settings.strategy} is for tasks with an instruction() and its subtasks, and {name} has "
+            "none: choose panda-cabinet, add one (docs/add_a_task.md), or choose another strategy",
             "task",
             "strategy",
+        )
+    if watches and (lacking := next((s.name for s in instruction.subtasks if not s.metric), "")):
+        raise InvalidSetting(
+            f"the subtask '{lacking}' of {name} has no metric, by which agents are judged: name an extra metric of the "
+            "task",
+            "task",
         )
     return ScriptedJudge(instruction)
 

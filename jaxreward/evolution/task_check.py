@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
+from pydantic import ValidationError
 
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker
@@ -19,6 +20,7 @@ from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.records import Failure, Fragment, Verdict, Vocabulary
 from jaxreward.tasks import Finding, InvalidTask, Location, SourceLocator, mistakes_in, require_none
+from jaxreward.tasks.documentation import instruction_of
 
 _AT_ONCE = 12
 """Fragments of a kind that are checked as one program: each alone only where that is rejected."""
@@ -93,6 +95,7 @@ def _of_programs(
     """What keeps programs from being written for a task; `judged_on` is what the checker is given for it."""
     author = SourceLocator(task)
     found = (*_unreadable_views(task, author), *_unreadable_texts(vocabulary, task, author))
+    found += tuple(_wrong_instruction(task, author))
     if found or not vocabulary.fragments:
         return found
     if checker is not None:
@@ -114,6 +117,15 @@ def _unreadable_views(task: Any, author: SourceLocator) -> Iterator[Finding]:
         except Exception as error:
             said = error if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             yield Finding(f"`sample_transitions` is of no use: {said}", *author.line_of_result(task.sample_transitions))
+
+
+def _wrong_instruction(task: Any, author: SourceLocator) -> Iterator[Finding]:
+    """What an instruction names that the task does not have."""
+    try:
+        instruction_of(task)
+    except (UserError, ValidationError) as error:
+        said = str(error) if isinstance(error, UserError) else f"a subtask is invalid: {error.errors()[0]['msg']}"
+        yield Finding(said, *author.line_of_result(task.instruction))
 
 
 # ---- the texts

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from jaxreward.proposers.proposer import Answers, Context, RngOf
-from jaxreward.records import Failure, Instruction, Proposal, Request, Seen, Subtask, Watched
+from jaxreward.records import Failure, Instruction, Proposal, Request, Seen, Subtask, Watched, write_subtasks
 
 
 class AgentJudge(Protocol):
-    """Answers requests about trained agents; `operators` are those of the requests that it answers."""
+    """Answers requests about trained agents; `operators` are those of the requests that it answers, and `waits` is
+    whether it takes time or money."""
 
     operators: frozenset[str]
+    waits: bool
 
     def open(self, context: Context) -> None:
         """Called once, before a search begins or goes on."""
@@ -26,11 +28,12 @@ class AgentJudge(Protocol):
 class ScriptedJudge:
     """Scores the subtasks of a task's instruction by their metrics, over all held-out episodes of an agent.
 
-    It sees the true states and costs nothing. Subtasks that somebody else divided the instruction into it does not
-    know: it always scores the task's own.
+    It sees the true states and costs nothing. It knows no subtasks but the task's own: it also answers how the
+    instruction is divided.
     """
 
-    operators = frozenset({"watch"})
+    operators = frozenset({"divide", "watch"})
+    waits = False
 
     def __init__(self, instruction: Instruction) -> None:
         self.instruction = instruction
@@ -42,6 +45,9 @@ class ScriptedJudge:
         return Answers(tuple(map(self._judged, requests)))
 
     def _judged(self, request: Request) -> Proposal:
+        if request.operator == "divide":
+            words = write_subtasks(self.instruction.subtasks)
+            return Proposal(request_id=request.id, words=words, proposer="scripted")
         parent = request.parents[0]
         found = parent.feedback.extra_metrics if parent.feedback is not None else {}
         lacking = [s.metric for s in self.instruction.subtasks if s.metric not in found]

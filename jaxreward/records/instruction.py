@@ -11,6 +11,9 @@ from pydantic import Field, ValidationError
 
 from jaxreward.records.base import Record
 
+SUBTASKS = 8
+"""Subtasks that an instruction may have."""
+
 _LINE = re.compile(r"^- ([a-z_][a-z0-9_]*): +(\S.*)$", re.MULTILINE)
 
 
@@ -25,7 +28,7 @@ class Subtask(Record):
     """
 
     name: str = Field(pattern=r"^[a-z_][a-z0-9_]*$")
-    words: str
+    words: str = Field(pattern=r"\S")
     metric: str = ""
     terms: tuple[str, ...] = ()
 
@@ -34,7 +37,7 @@ class Instruction(Record):
     """What an agent is to do and how, and the task's own subtasks of it."""
 
     words: str
-    subtasks: tuple[Subtask, ...] = ()
+    subtasks: tuple[Subtask, ...] = Field(default=(), max_length=SUBTASKS)
 
 
 class Seen(Record):

@@ -34,6 +34,10 @@ class CheckpointMismatchError(Exception):
     """A checkpoint that is readable but not of the tree that was asked for, or damaged."""
 
 
+class _Encoded(dict[str, np.ndarray]):
+    """A tree as it is stored."""
+
+
 class Checkpoints:
     """The checkpoints in one directory.
 
@@ -57,11 +61,11 @@ class Checkpoints:
             self._require_files()
             older = self._versions(tag)
             self._sweep(tag, keep=older)
-            arrays = _encode(tree)
+            arrays = tree if isinstance(tree, _Encoded) else _encode(tree)
             # orbax reports a full disk in words of its own
             self._require_space(sum(array.nbytes for array in arrays.values()))
             path = self._path(tag, older[0] + 1 if older else 0)
-            ocp.PyTreeCheckpointer().save(path, arrays)
+            ocp.PyTreeCheckpointer().save(path, dict(arrays))
             write_atomic(path / CHECKSUMS, json.dumps(_checksums(path)))
             files.sync_folder(self.root)
             self._sweep(tag, keep=[older[0] + 1 if older else 0])
@@ -83,6 +87,18 @@ class Checkpoints:
                 reason = f"{type(error).__name__}: {error}".splitlines()[0][:300]
                 warnings.warn(f"checkpoint {path} is ignored ({reason})", stacklevel=2)
         return None
+
+    def copy(self, tag: str, to: str) -> bool:
+        """Store what is under `tag` under `to` as well; False where nothing is there."""
+        check_name(tag, "checkpoint")
+        self._require_files()
+        versions = self._versions(tag)
+        if not versions:
+            return False
+        path = self._path(tag, versions[0])
+        _require_undamaged(path)
+        self.save(to, _Encoded(_load(path)))
+        return True
 
     def delete(self, tag: str) -> None:
         """Remove what is stored under `tag`; nothing happens where nothing is."""

@@ -11,7 +11,7 @@ import numpy as np
 from jaxreward.errors import InvalidSetting
 from jaxreward.records import Evolve, Result, Watched, read_subtasks
 from jaxreward.search.draft import Draft
-from jaxreward.search.selection import merit
+from jaxreward.search.selection import merit, top
 from jaxreward.search.strategy import SearchStrategy, State
 from jaxreward.search.strategy_options import require_flag, require_integer
 
@@ -36,14 +36,17 @@ class Judged:
 @dataclass(frozen=True)
 class RDAMemory:
     """`subtasks` is the answer whose subtasks are in force; `undivided` counts answers that had none, `pending` are
-    trained programs that nobody has watched yet, `trained` counts those of this iteration, `best` leads by the judge,
-    and `revised` says whether the subtasks were thought over since the last iteration ended."""
+    trained programs that nobody has watched yet, `trained` counts those that were, `best` leads by the judge, `parent`
+    is what the programs of `iteration` are made from with the judge's answer, if there is one, and `revised` says
+    whether the subtasks were thought over since the last iteration ended."""
 
     subtasks: Result | None = None
     undivided: int = 0
     pending: tuple[Result, ...] = ()
     trained: int = 0
     best: Judged | None = None
+    iteration: int = 0
+    parent: tuple[Result, Result | None] | None = None
     revised: bool = True
 
 
@@ -72,6 +75,8 @@ class RDA(SearchStrategy[RDAMemory]):
     def _validate(self) -> None:
         if self.evolve == "observation":
             raise InvalidSetting("Strategy rda designs rewards: evolve is reward or both.", "evolve", "strategy")
+        if self.bandit:
+            raise InvalidSetting("Strategy rda goes by its judge: leave bandit out.", "strategy.bandit", "strategy")
         require_integer(self.name, "samples", self.samples, 1)
         for name in ("subtasks", "watch", "revise"):
             require_flag(self.name, name, getattr(self, name))
@@ -104,10 +109,9 @@ class RDA(SearchStrategy[RDAMemory]):
 
     def _program(self, state: State[RDAMemory]) -> Draft:
         memory = state.memory
-        seen = memory.best.answer if memory.best is not None else None
-        best = memory.best.result if memory.best is not None else state.best
-        if best is None:
+        if memory.parent is None:
             return Draft("compose" if memory.subtasks else "scratch", plan=memory.subtasks)
+        best, seen = memory.parent
         if memory.subtasks is None:
             return Draft("reflect", parents=(best,), watched=seen)
         return Draft("amend", parents=(best,), plan=memory.subtasks, watched=seen)
@@ -120,7 +124,20 @@ class RDA(SearchStrategy[RDAMemory]):
         trained = memory.trained + len(scored)
         over = trained // self.samples > memory.trained // self.samples
         pending = (*memory.pending, *scored) if self.watch and "watch" not in state.declined else ()
-        return replace(memory, pending=pending, trained=trained, revised=memory.revised and not over)
+        memory = replace(memory, pending=pending, trained=trained, revised=memory.revised and not over)
+        return self._with_parent(memory, top(tuple(filter(None, (state.best, *scored))), 1))
+
+    def _with_parent(self, memory: RDAMemory, leaders: tuple[Result, ...]) -> RDAMemory:
+        """With the best so far as the parent of the next iteration, once this one is over and watched; without a judge
+        it is the first of `leaders`."""
+        iteration = memory.trained // self.samples
+        if memory.pending or iteration == memory.iteration:
+            return memory
+        if memory.best is not None:
+            parent = (memory.best.result, memory.best.answer)
+        else:
+            parent = (leaders[0], None) if leaders else None
+        return replace(memory, iteration=iteration, parent=parent)
 
     def _tell_words(self, state: State[RDAMemory], results: tuple[Result, ...]) -> RDAMemory:
         memory = state.memory
@@ -133,7 +150,7 @@ class RDA(SearchStrategy[RDAMemory]):
                 memory = replace(memory, subtasks=_revision(memory.subtasks, result), revised=True)
             elif operator == "watch":
                 memory = self._judged(memory, result)
-        return memory
+        return self._with_parent(memory, (state.best,) if state.best is not None else ())
 
     def _judged(self, memory: RDAMemory, answer: Result) -> RDAMemory:
         """With the answer of a judge on a pending program; one that cannot be read leaves the program without."""
@@ -153,7 +170,7 @@ class RDA(SearchStrategy[RDAMemory]):
 
     def words_expected(self, candidates: int) -> int:
         iterations = -(-candidates // self.samples)
-        return self.subtasks * (1 + self.revise * (iterations - 1)) + self.watch * candidates
+        return int(self.subtasks and self.revise) * (iterations - 1)  # a judge answers the rest
 
     def account(self, before: State[RDAMemory], after: State[RDAMemory]) -> dict[str, Any]:
         best = after.memory.best

@@ -65,9 +65,14 @@ def instruction_of(task: Task) -> Instruction | None:
     Raises:
         UserError: a subtask that names a metric or a fragment which the task does not have, or two of one name.
     """
-    if not isinstance(task, Instructed):
+    if not (isinstance(task, Instructed) and callable(task.instruction)):
         return None
     found = task.instruction()
+    if not isinstance(found, Instruction):
+        raise UserError(
+            f"`instruction()` of {task.name} returns {type(found).__name__}: let it return an Instruction of "
+            "jaxreward.records, or give the method another name"
+        )
     names = [subtask.name for subtask in found.subtasks]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise UserError(f"two subtasks of {task.name} are called '{twice}': give one another name")

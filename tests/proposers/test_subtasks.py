@@ -109,8 +109,41 @@ def test_a_fragment_pays_for_the_first_subtask_that_lists_it():
     own = INSTRUCTION.model_copy(update={"subtasks": (
         Subtask(name="one", words="x", terms=("near", "gone")), Subtask(name="two", words="y"),
     )})  # fmt: skip
-    groups = groups_of(own.subtasks, own, ["near", "closer"])
-    assert groups == {"one": ("near",), "two": ("closer",)}
+    assert groups_of(own.subtasks, own, ["near", "closer"]) == {"one": ("near",), "two": ("closer",)}
+    overlapping = own.model_copy(update={"subtasks": (
+        Subtask(name="one", words="x", terms=("near", "far")), Subtask(name="two", words="y", terms=("far", "closer")),
+    )})  # fmt: skip
+    groups = groups_of(overlapping.subtasks, overlapping, ["near", "far", "closer"])
+    assert groups == {"one": ("near", "far"), "two": ("closer",)}
+    narrow = own.model_copy(update={"subtasks": (
+        Subtask(name="one", words="x", terms=("near", "far")), Subtask(name="two", words="y", terms=("far",)),
+    )})  # fmt: skip
+    assert groups_of(narrow.subtasks, narrow, ["near", "far"]) == {"one": ("near",), "two": ("far",)}
+    unlisted = [Subtask(name=name, words="z") for name in ("one", "two")]
+    assert groups_of(unlisted, None, list("abcde")) == {"one": tuple("ace"), "two": tuple("bd")}
+
+
+def test_many_subtasks_have_a_term_each():
+    words = "\n".join(f"- part_{k}: do {k}" for k in range(8))
+    assert all(len(terms(composed(seed, words, evolve="reward"))) == 8 for seed in range(20))
+
+
+def test_a_subtask_that_nothing_can_pay_for_is_declined():
+    few = CARD.vocabulary.model_copy(update={
+        "fragments": tuple(f for f in CARD.vocabulary.fragments if f.kind == "feature" or f.name == "drawer_out")
+    })  # fmt: skip
+    proposer = GeneticProposer(CARD.model_copy(update={"vocabulary": few}))
+    answer = proposer.propose(request("compose", plan=plan()), rng())
+    assert answer.failure is not None and answer.failure.stage == "declined" and "'" in answer.failure.message
+
+
+def test_every_subtask_has_a_term_where_the_task_lists_none():
+    words = "- dance: turn twice\n- sing: be loud\n- rest: stay"
+    for seed in range(10):
+        source = composed(seed, words)
+        assert list(terms(source)) == ["dance", "sing", "rest"]
+        asked = request("amend", result(source, 0.5), plan=plan(words), watched=watched(dance=0.0), evolve="reward")
+        assert list(terms(PROPOSER.propose(asked, rng(seed)).source)) == ["dance", "sing", "rest"]
 
 
 @pytest.mark.parametrize("key", ["a b", 'x"y', "", "1st"])

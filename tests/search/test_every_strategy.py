@@ -19,7 +19,7 @@ VARIANTS = [
     *(("rf-agent", {"search": search}) for search in ("dfs", "bfs", "greedy")),
     ("rf-agent", {"counts": (0, 0, 8, 0, 0), "max_depth": 3}),
     ("grace", {"population": 4, "generations": 2, "expansions": 2, "shaping_generations": 1, "replacement": "elite"}),
-    *((name, {"bandit": True, "models": ("one", "two")}) for name in sorted(STRATEGIES)),
+    *((name, {"bandit": True, "models": ("one", "two")}) for name in sorted(STRATEGIES) if name != "rda"),
     *((name, {"ablations": 2}) for name in sorted(STRATEGIES) if STRATEGIES[name].ablates),
 ]
 SITUATIONS = {

@@ -120,9 +120,14 @@ def test_small_generations_make_up_an_iteration(result):
     for scores in ((0.5, 0.4), (0.3,)):
         requests, _ = search.train(*scores, n=2)
         assert len(requests) == len(scores)
+        assert operators(requests) == {"compose"}, "all of an iteration are made from the same"
         search.watch(*scores)
     assert operators(search.words(SUBTASKS)) == {"revise"}
-    assert operators(search.ask()) == {"amend"}
+    (first, *_), (better, _) = search.train(0.5, 0.4, n=2)
+    search.watch(0.9, 0.2)
+    assert search.best == better.candidate.id
+    (last,) = search.ask()
+    assert first.operator == last.operator == "amend" and last.parents == first.parents
 
 
 def test_without_a_judge_success_decides(result):
@@ -183,7 +188,7 @@ def test_failed_programs_are_not_watched(result):
     _, (one, _) = search.train(0.9, None)
     assert [r.parents[0] for r in search.watch(0.3)] == [one]
     requests = search.ask()
-    assert operators(requests) == {"amend"} and len(requests) == 1, "the iteration is not complete"
+    assert operators(requests) == {"compose"} and len(requests) == 1, "the iteration is not complete"
 
 
 def test_a_failure_to_divide_that_is_no_refusal_is_asked_again(result):
@@ -194,7 +199,7 @@ def test_a_failure_to_divide_that_is_no_refusal_is_asked_again(result):
     assert operators(search.ask()) == {"divide"}
 
 
-@pytest.mark.parametrize("options", [{"samples": 0}, {"watch": 1}, {"evolve": "observation"}])
+@pytest.mark.parametrize("options", [{"samples": 0}, {"watch": 1}, {"evolve": "observation"}, {"bandit": True}])
 def test_wrong_options(options):
     with pytest.raises(InvalidSetting):
         make_strategy("rda", **options)

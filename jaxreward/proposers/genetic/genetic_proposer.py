@@ -89,6 +89,10 @@ class GeneticProposer(OneByOne):
             return self._words(request, rng)
         parts: tuple[Part, ...] = tuple(ENTRY) if request.evolve == "both" else (request.evolve,)
         context = self._context(request, parts, rng)
+        if unpaid := next((name for name, names in context.groups.items() if not names), ""):
+            message = f"no term of the vocabulary is left to pay for the subtask '{unpaid}'"
+            failure = Failure(stage="declined", message=message)
+            return Proposal(request_id=request.id, failure=failure, proposer=self.name)
         child = _new(request.operator, context)
         if self._surrogate is not None and request.operator != "ablate":
             drawn = [child, *(_new(request.operator, context) for _ in range(self.draws - 1))]

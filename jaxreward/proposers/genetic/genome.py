@@ -216,6 +216,9 @@ def _summed(value: ast.expr, local: Mapping[str, ast.expr]) -> list[tuple[str, a
     if ast.unparse(value) != f"(sum({name}.values()), {name})" or not isinstance(terms, ast.Dict):
         return None
     keys = [str(key.value) if isinstance(key, ast.Constant) else "" for key in terms.keys]
+    named = [key for key in keys if key]
+    if len({*named}) < len(named):  # Python keeps the last of equal keys
+        return None
     pairs = zip((key if key.isidentifier() else "" for key in keys), terms.values, strict=True)
     return [(key, summand) for key, value in pairs for summand in _summands(value)]
 

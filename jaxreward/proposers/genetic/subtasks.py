@@ -29,13 +29,18 @@ DONE = 0.05
 
 
 def groups_of(subtasks: Sequence[Subtask], own: Instruction | None, terms: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Which of the vocabulary's `terms` pay for which subtask: those that the task's `own` of that name lists; for one
-    of another name, those that no other lists."""
+    """Which of the vocabulary's `terms` pay for which subtask, each for one: those that the task's `own` of that name
+    lists; one that several list goes to the one with the fewest. Subtasks without any share the rest, dealt in turn."""
     listed = {subtask.name: subtask.terms for subtask in (own.subtasks if own is not None else ())}
-    found = {s.name: tuple(name for name in listed.get(s.name, ()) if name in terms) for s in subtasks}
-    taken = {name for names in found.values() for name in names}
-    free = tuple(name for name in terms if name not in taken)
-    return {name: names or free for name, names in found.items()}
+    wanted = {s.name: [name for name in terms if name in listed.get(s.name, ())] for s in subtasks}
+    found: dict[str, list[str]] = {name: [] for name in wanted}
+    for name in sorted(terms, key=lambda name: sum(name in mine for mine in wanted.values())):
+        if takers := [subtask for subtask, mine in wanted.items() if name in mine]:
+            found[min(takers, key=lambda subtask: len(found[subtask]))].append(name)
+    left = [name for name in terms if not any(name in mine for mine in found.values())]
+    without = [name for name, mine in found.items() if not mine]
+    dealt = {name: left[k :: len(without)] for k, name in enumerate(without)}
+    return {name: tuple(mine) for name, mine in (found | dealt).items()}
 
 
 def composed(variation: Variation, groups: Groups) -> Genome:
@@ -77,11 +82,13 @@ def grouped(genome: Genome, variation: Variation, groups: Groups) -> Genome:
 
 
 def _with_all(genome: Genome, variation: Variation, groups: Groups) -> Genome:
-    """With a fragment or two for each subtask that has none."""
-    for name, names in groups.items():
-        if not _own(genome, groups[name]):
-            for _ in range(1 + int(variation.rng.random() < SECOND)):
-                genome = _with_one_more(genome, names, variation)
+    """With a fragment for each subtask that has none, and a second for some of them, as far as there is room."""
+    lacking = [names for names in groups.values() if not _own(genome, names)]
+    for names in lacking:
+        genome = _with_one_more(genome, names, variation)
+    for names in lacking:
+        if variation.rng.random() < SECOND:
+            genome = _with_one_more(genome, names, variation)
     return genome
 
 

@@ -49,6 +49,7 @@ class Judge:
     """
 
     operators = frozenset({"prefer"})
+    waits = True
 
     def __init__(self, how: How, wait_s: float, answers: TextIO | None = None) -> None:
         self.how, self.wait_s = how, wait_s

@@ -16,12 +16,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from pydantic.json_schema import GenerateJsonSchema
 
 from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT, legible, shortened
+from jaxreward.records.instruction import SUBTASKS
 
 COMPONENTS = 30
 """Components of a plan that are kept."""
-
-SUBTASKS = 8
-"""Subtasks that an instruction may be divided into."""
 
 SENTENCES = 4
 """Sentences of a description that are asked for, and kept."""
