@@ -43,7 +43,10 @@ EXPECTED: dict[str, tuple[str, ...]] = {
 }
 """Where a strategy's idea should beat best-of-n with 80 candidates and more; docs/appendix/landscapes.md says why."""
 
-LEFT_OUT = {"grace": "it draws parents by softmax of a fitness in nats; scores of 0 to 1 would be nearly alike to it"}
+LEFT_OUT = {
+    "grace": "it draws parents by softmax of a fitness in nats; scores of 0 to 1 would be nearly alike to it",
+    "rda": "it goes by a judge who sees agents, and there are none",
+}
 """Strategies that are not compared, and why."""
 
 FULL = Entry("full", "rf-agent")

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.landscapes import BOUND, TERMS, Landscape, Program, read, write
 from jaxreward.operators import WORDS
-from jaxreward.records import Failure, Proposal, Request, Result
+from jaxreward.records import Failure, Proposal, Request, Result, Seen, Watched
 
 TRIES = 8
 """Draws among which an informed edit looks for one that helps, and among which `different` takes the farthest."""
@@ -218,10 +218,13 @@ class SyntheticProposer:
         programs = _programs(request.parents)
         right = rng.random() < self.fidelity
         match request.operator:
-            case "plan":
+            case "plan" | "divide" | "revise":
                 words = "\n".join(f"- term_{term}: it came to mind" for term in self.scratch(rng, 8, 12))
             case "align":
                 words = self.thought(programs[0], rng)
+            case "watch":
+                seen = self.landscape.potential(programs[0]) if right else rng.uniform()
+                words = Watched(subtasks={"whole": (Seen(score=float(np.clip(seen, 0.0, 1.0))),)}).as_words()
             case "verify":
                 judged = 2.0 * self.landscape.potential(programs[0]) - 1.0
                 words = f"{judged if right else rng.uniform(-1.0, 1.0):.1f}"

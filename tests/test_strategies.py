@@ -25,7 +25,7 @@ from jaxreward.programs import Checker
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Answers, OneByOne
 from jaxreward.proposers.replay import ReplayProposer
-from jaxreward.records import Failure, ProgramSummary, Proposal, Request, Result, Score, Verdict
+from jaxreward.records import Failure, ProgramSummary, Proposal, Request, Result, Score, Seen, Verdict, Watched
 from jaxreward.runs import Asked, Proposed, Run, StopSignal, Told, Trained, read_log
 from jaxreward.search import make_strategy
 from jaxreward.search.registry import STRATEGIES
@@ -67,6 +67,8 @@ class Talkative(OneByOne):
             return Proposal(request_id=request.id, proposer=self.name, failure=failure)
         about = request.parents[0].candidate.id if request.parents else ""
         words = {"align": f"aligned {about}", "verify": f"{rng.uniform(-1, 1):.2f}", "plan": "- goal: reach it"}
+        words |= {"divide": "- goal: reach it", "revise": "- goal: reach it at once"}
+        words["watch"] = Watched(subtasks={"goal": (Seen(score=float(rng.uniform())),)}).as_words()
         return Proposal(request_id=request.id, proposer=self.name, words=words[request.operator])
 
 
@@ -77,7 +79,9 @@ class Formulas:
         found = []
         for source in sources:
             digest = hashlib.sha256(source.encode()).hexdigest()
-            summary = ProgramSummary(digest=digest, observation_size=3, reward_nodes=int(digest[:2], 16) * 8)
+            summary = ProgramSummary(
+                digest=digest, observation_size=3, reward_nodes=int(digest[:2], 16) * 8, terms=("goal",)
+            )  # fmt: skip
             failure = Failure(stage="guard", message="empty") if source.startswith(" ") else None
             program = None if failure else SimpleNamespace(digest=digest)
             found.append((Verdict(summary=None if failure else summary, failure=failure), program))
@@ -100,6 +104,8 @@ class Search(Evolution):
 
 class Voters:
     """People who answer at once."""
+
+    operators, waits = frozenset({"prefer"}), True
 
     def open(self, context: Any) -> None:
         return None
@@ -169,7 +175,7 @@ def test_a_run_trains_its_budget_exactly_and_records_depth(whole):
 def test_text_requests_cost_no_attempts(whole):
     name, main, out = whole
     words = [r for e in events(out, Asked) for r in e.requests if r.operator in WORDS]
-    expected = {"rf-agent": {"align", "verify"}, "forge": {"plan"}}
+    expected = {"rf-agent": {"align", "verify"}, "forge": {"plan"}, "rda": {"divide", "watch", "revise"}}
     assert {r.operator for r in words} == expected.get(name, set())
     spent = main.progress.spent
     assert spent.words == len(words) and spent.attempts == len(events(out, Proposed)) - len(words)
@@ -265,7 +271,7 @@ def test_a_proposer_whose_programs_all_fail_ends_the_run_soon(tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        *((name, {"bandit": True}) for name in sorted(STRATEGIES)),
+        *((name, {"bandit": True}) for name in sorted(STRATEGIES) if name != "rda"),
         *((name, {"ablations": 2}) for name in ("limen", "rf-agent")),
     ],
     ids=str,
