@@ -246,6 +246,13 @@ def test_what_was_seen_is_shown_with_its_reasons():
     assert "best program so far" in revised and "Their number and their names stay the same" in revised
 
 
+def test_a_program_with_other_terms_than_the_subtasks_is_repaired_with_the_plan_in_view():
+    for stage, with_plan in (("contract", True), ("trace", False)):
+        failed = Result(candidate=BARE, failure=Failure(stage=stage, message="it lacks waste"))
+        text = page("compose", failed=failed)
+        assert "it lacks waste" in text and ("- waste: every step costs" in text) == with_plan
+
+
 def test_the_instruction_is_part_of_the_task():
     told = PromptBook(CARD.model_copy(update={"instruction": Instruction(words="Walk slowly.")}))
     for operator in ("scratch", "plan", "divide", "compose"):

@@ -161,10 +161,11 @@ class PromptBook:
 
     def _repair_page(self, failed: Result, context: dict[str, Any], left: int) -> str:
         """The page for a program that was rejected, or failed in training."""
-        left = self._remaining(context, left, ["constraints"], 1)
+        planned = ["plan"] if context["plan"] and context["failed"].stage == "contract" else []
+        left = self._remaining(context, left, [*planned, "constraints"], 1)
         self._fill("failed", context, left, lambda tokens: sections.failed(failed, tokens))
         page = "duplicate" if context["failed"].stage == "duplicate" else "repair"
-        return self._page(page, context, ["task", "failed", "constraints"])
+        return self._page(page, context, ["task", *planned, "failed", "constraints"])
 
     def _words(self, request: Request, context: dict[str, Any], left: int) -> str:
         """The page of a request for words. Who plans, or tells what a program does, needs no fields of the state."""
