@@ -247,10 +247,11 @@ def test_what_was_seen_is_shown_with_its_reasons():
 
 
 def test_a_program_with_other_terms_than_the_subtasks_is_repaired_with_the_plan_in_view():
-    for stage, with_plan in (("contract", True), ("trace", False)):
+    stages: tuple[Stage, Stage] = ("contract", "trace")
+    for stage in stages:
         failed = Result(candidate=BARE, failure=Failure(stage=stage, message="it lacks waste"))
         text = page("compose", failed=failed)
-        assert "it lacks waste" in text and ("- waste: every step costs" in text) == with_plan
+        assert "it lacks waste" in text and ("- waste: every step costs" in text) == (stage == "contract")
 
 
 def test_the_instruction_is_part_of_the_task():
