@@ -132,7 +132,7 @@ def test_it_is_an_option_of_the_genetic_proposer():
     assert EvolveSettings(surrogate=32).proposer_options() == {"surrogate": 32}
     with pytest.raises(InvalidSetting, match="surrogate"):
         EvolveSettings(surrogate=32, proposer="llm").check()
-    with pytest.raises(InvalidSetting, match="independent.*surrogate"):
+    with pytest.raises(InvalidSetting, match="does not go by the scores so far.*surrogate"):
         EvolveSettings(surrogate=32, strategy="best-of-n").check()
 
 
