@@ -69,15 +69,19 @@ def is_policy_of(view: RunView, winner: Result) -> bool:
     return winner.candidate.summary is not None and digest == winner.candidate.summary.digest
 
 
-def save_policies(store: Checkpoints, sound: Sequence[Agents]) -> None:
-    """Save a policy of every candidate: which one is the best is said later, by a judge."""
+def save_agents(
+    run: Run, store: Checkpoints, sound: Sequence[Agents], task: Task, ppo: Learner, *, pictures: bool
+) -> None:
+    """Save a policy of every candidate, since a judge says later which one is the best, and pictures for people."""
     for agents in sound:
         policy = agents.trained.variables(agents.row, agents.trained.best_seed(agents.row))
         store.save(f"policy-{agents.candidate.id}", policy)
+        if pictures:
+            draw_agents(task, agents.candidate, agents.trained, agents.row, ppo, run.path / PICTURES)
 
 
 def keep_policy_of(run: Run, store: Checkpoints, best: Result | None) -> None:
-    """Make the policy that `save_policies` saved of the best candidate that of the run."""
+    """Make the policy that `save_agents` saved of the best candidate that of the run."""
     if best is None or best.candidate.summary is None:
         return
     text, path = json.dumps({"digest": best.candidate.summary.digest}), run.path / POLICY
@@ -85,13 +89,6 @@ def keep_policy_of(run: Run, store: Checkpoints, best: Result | None) -> None:
         f"policy-{best.candidate.id}", "best-policy"
     ):
         write_atomic(path, text)
-
-
-def save_for_judges(run: Run, store: Checkpoints, sound: Sequence[Agents], task: Task, ppo: Learner) -> None:
-    """Save a policy and pictures of every candidate, for people to compare."""
-    save_policies(store, sound)
-    for agents in sound:
-        draw_agents(task, agents.candidate, agents.trained, agents.row, ppo, run.path / PICTURES)
 
 
 def draw_agents(task: Task, candidate: Candidate, trained: TrainResult, row: int, ppo: Learner, folder: Path) -> None:

@@ -15,14 +15,7 @@ import jax
 import numpy as np
 
 from jaxreward.errors import End, EndCause
-from jaxreward.evolution.artifacts import (
-    comparable,
-    keep_policy_of,
-    save_best_policy,
-    save_for_judges,
-    save_interface,
-    save_policies,
-)
+from jaxreward.evolution.artifacts import comparable, keep_policy_of, save_agents, save_best_policy, save_interface
 from jaxreward.evolution.budget import ends, next_requests, unconfirmed
 from jaxreward.evolution.endings import ending, withdrawn
 from jaxreward.evolution.own_answers import (
@@ -39,7 +32,7 @@ from jaxreward.evolution.recheck import checked_again
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup, given_objects, require_same_objects, save_files, save_observation
-from jaxreward.evolution.subtask_terms import broken_contract
+from jaxreward.evolution.subtask_terms import held_to_contract
 from jaxreward.evolution.vocabulary import write_vocabulary
 from jaxreward.evolution.watcher import Watcher
 from jaxreward.objectives.objective import Bench
@@ -349,16 +342,15 @@ class Evolution:
         """Check what was proposed; returns the programs by candidate id."""
         known: dict[str, Program] = {}
         unchecked = self._open.unchecked()
-        again = {request.id for request in self._open.requests if request.operator in REPEATS}
+        asked = {request.id: request for request in self._open.requests}
         outcomes = self.checker.check_many([p.source for p in unchecked], self.task, debug=self.objective.shows_debug)
         for proposal, (verdict, program) in zip(unchecked, outcomes, strict=True):
             self._stop_here()
             earlier = self.progress.digests.get(verdict.summary.digest) if verdict.summary is not None else None
-            if proposal.request_id in again:
+            if asked[proposal.request_id].operator in REPEATS:
                 earlier = None  # it is the same program, whose score is of other data
-            asked = next(request for request in self._open.requests if request.id == proposal.request_id)
-            if program is not None and earlier is None and (broken := broken_contract(asked, verdict)):
-                verdict, program = verdict.model_copy(update={"failure": broken}), None
+            if earlier is None:
+                verdict, program = held_to_contract(asked[proposal.request_id], verdict, program)
             if program is not None and earlier is None:
                 self.run.save_program(program.digest, proposal.source)
                 known[proposal.request_id] = program
@@ -384,10 +376,9 @@ class Evolution:
             for program in scored.programs:  # with other weights, some may be new
                 self.run.save_program(program.digest, program.source)
             sound = [agents for agents in scored.agents if agents.sound]
-            if self.strategy.asks_people and self.judge is not None:
-                save_for_judges(self.run, self.store, sound, self.task, self.settings.hyper)
-            elif self.strategy.watches:
-                save_policies(self.store, sound)
+            people = self.strategy.asks_people and self.judge is not None
+            if people or self.strategy.watches:
+                save_agents(self.run, self.store, sound, self.task, self.settings.hyper, pictures=people)
             else:
                 save_best_policy(self.run, self.store, sound, comparable(best, candidates, self.progress.state))
         self.log(Trained(results=scored.results, compile_s=scored.compile_s, run_s=scored.run_s))

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from jaxreward.operators import OF_SUBTASKS
+from jaxreward.programs import Program
 from jaxreward.records import Failure, Request, Verdict, read_subtasks
+
+
+def held_to_contract(request: Request, verdict: Verdict, program: Program | None) -> tuple[Verdict, Program | None]:
+    """A check's verdict and program, of which the program goes where it breaks the contract."""
+    broken = broken_contract(request, verdict) if program is not None else None
+    return (verdict, program) if broken is None else (verdict.model_copy(update={"failure": broken}), None)
 
 
 def broken_contract(request: Request, verdict: Verdict) -> Failure | None:

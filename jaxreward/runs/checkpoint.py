@@ -13,6 +13,7 @@ import hashlib
 import json
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,6 @@ class CheckpointMismatchError(Exception):
     """A checkpoint that is readable but not of the tree that was asked for, or damaged."""
 
 
-class _Encoded(dict[str, np.ndarray]):
-    """A tree as it is stored."""
-
-
 class Checkpoints:
     """The checkpoints in one directory.
 
@@ -53,6 +50,9 @@ class Checkpoints:
 
         Leaves are jax or numpy arrays of any shape and dtype, typed PRNG keys, and Python numbers.
         """
+        self._store(tag, _encode(tree))
+
+    def _store(self, tag: str, arrays: dict[str, np.ndarray]) -> None:
         import orbax.checkpoint as ocp
 
         check_name(tag, "checkpoint")
@@ -61,11 +61,10 @@ class Checkpoints:
             self._require_files()
             older = self._versions(tag)
             self._sweep(tag, keep=older)
-            arrays = tree if isinstance(tree, _Encoded) else _encode(tree)
             # orbax reports a full disk in words of its own
             self._require_space(sum(array.nbytes for array in arrays.values()))
             path = self._path(tag, older[0] + 1 if older else 0)
-            ocp.PyTreeCheckpointer().save(path, dict(arrays))
+            ocp.PyTreeCheckpointer().save(path, arrays)
             write_atomic(path / CHECKSUMS, json.dumps(_checksums(path)))
             files.sync_folder(self.root)
             self._sweep(tag, keep=[older[0] + 1 if older else 0])
@@ -76,29 +75,28 @@ class Checkpoints:
         `like` gives the structure, shapes and dtypes; its leaves are arrays or ShapeDtypeStructs.
         jax arrays come back as jax arrays on the default device, other leaves as what they were.
         """
+        return self._read(tag, lambda path: _decode(_load(path), like))
+
+    def _read(self, tag: str, what: Callable[[Path], Any]) -> Any | None:
+        """`what` is made of the newest version of a tag that is not damaged, None (with a warning) without one."""
         check_name(tag, "checkpoint")
         self._require_files()
         for version in self._versions(tag):
             path = self._path(tag, version)
             try:
                 _require_undamaged(path)
-                return _decode(_load(path), like)
+                return what(path)
             except Exception as error:  # orbax and its storage raise many types for a damaged directory
                 reason = f"{type(error).__name__}: {error}".splitlines()[0][:300]
                 warnings.warn(f"checkpoint {path} is ignored ({reason})", stacklevel=2)
         return None
 
     def copy(self, tag: str, to: str) -> bool:
-        """Store what is under `tag` under `to` as well; False where nothing is there."""
-        check_name(tag, "checkpoint")
-        self._require_files()
-        versions = self._versions(tag)
-        if not versions:
-            return False
-        path = self._path(tag, versions[0])
-        _require_undamaged(path)
-        self.save(to, _Encoded(_load(path)))
-        return True
+        """Store what is under `tag` under `to` as well; False (with a warning) where there is nothing to be trusted."""
+        arrays = self._read(tag, _load)
+        if arrays is not None:
+            self._store(to, arrays)
+        return arrays is not None
 
     def delete(self, tag: str) -> None:
         """Remove what is stored under `tag`; nothing happens where nothing is."""

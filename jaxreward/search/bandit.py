@@ -30,7 +30,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from jaxreward.operators import OPERATORS, PLANNED, REPEATS, WORDS
+from jaxreward.operators import OPERATORS, REPEATS, WORDS
 from jaxreward.records import Candidate, Result
 from jaxreward.search.ablation import ABLATE
 from jaxreward.search.draft import Draft
@@ -141,15 +141,14 @@ class Bandit:
         """`drafts` with the operators, and of several `models` the model, that the arms suggest.
 
         A program with parents may come from any operator that those allow; one made from the first
-        parent alone is shown no other. Programs without parents, and those of a plan, keep their operator, requests for
-        words everything.
+        parent alone is shown no other. Programs without parents keep their operator, requests for words everything.
         """
         operators: Counter[str] = Counter()
         asked: Counter[str] = Counter()
         found = []
         for draft in drafts:
             if draft.operator not in WORDS:
-                if draft.parents and draft.operator not in PLANNED:
+                if draft.parents:
                     name = self.operators.best(_allowed(draft, declined), operators, rng)
                     operators[name] += 1
                     draft = replace(draft.of_first() if name in FROM_ONE else draft, operator=name)

@@ -156,8 +156,8 @@ def reflect(context: BreedingContext) -> Genome:
 
 def _rewritten(genome: Genome, variation: Variation) -> Genome:
     """Every half that may change anew, about the same things or about others; or in blocks."""
-    if variation.blocks is not None and variation.rng.random() < variation.blocks.share:
-        return variation.blocks.scratch(variation)
+    if (blocks := variation.drawn_blocks()) is not None:
+        return blocks.scratch(variation)
     theme = variation.theme(genome) if variation.rng.random() < 0.5 else variation.lexicon.theme(variation.rng)
     for part in variation.parts:
         genome = variation.themed_half(genome, part, theme)
@@ -194,11 +194,11 @@ def different(context: BreedingContext) -> Genome:
     which are about the same things, the one of several that has the fewest of their genes."""
     variation = context.variation
     genomes = [p.genome for p in context.parents]
-    if variation.blocks is not None and variation.rng.random() < variation.blocks.share:
+    if (blocks := variation.drawn_blocks()) is not None:
         taken: set[Named] = {
             (part, gene.name) for genome in genomes for part in variation.parts for gene in genome.genes(part)
         }
-        drawn = [variation.blocks.scratch(variation) for _ in range(STRANGERS)]
+        drawn = [blocks.scratch(variation) for _ in range(STRANGERS)]
         return min(drawn, key=lambda genome: _shared(genome, taken, variation.parts))
     shown = {subject for genome in genomes for subject in variation.theme(genome)}
     themes = [variation.lexicon.theme(variation.rng) for _ in range(STRANGERS)]

@@ -68,12 +68,16 @@ class Variation:
         """The same of one part alone."""
         return Variation(self.lexicon, self.rng, (part,), self.blocks, self.needed)
 
+    def drawn_blocks(self) -> BlockOperators | None:
+        """The blocks, if there are any, as often as programs from scratch are built in them."""
+        return self.blocks if self.blocks is not None and self.rng.random() < self.blocks.share else None
+
     # --- from nothing
 
     def scratch(self) -> Genome:
         """A sensible random program: about a theme, with what most programs have; or in blocks."""
-        if self.blocks is not None and self.rng.random() < self.blocks.share:
-            return self.with_varying_term(self.blocks.scratch(self))
+        if (blocks := self.drawn_blocks()) is not None:
+            return self.with_varying_term(blocks.scratch(self))
         theme = self.lexicon.theme(self.rng)
         genome = Genome()
         for part in self.parts:
@@ -82,8 +86,8 @@ class Variation:
 
     def fresh_half(self, genome: Genome, part: Part, theme: Sequence[str]) -> Genome:
         """Replace a half by a new one: about a theme, or in blocks as often as programs from scratch are."""
-        if self.blocks is not None and self.rng.random() < self.blocks.share:
-            return self.blocks.half(genome, part, self)
+        if (blocks := self.drawn_blocks()) is not None:
+            return blocks.half(genome, part, self)
         return self.themed_half(genome, part, theme)
 
     def themed_half(self, genome: Genome, part: Part, theme: Sequence[str], avoid: Collection[str] = ()) -> Genome:
