@@ -107,6 +107,20 @@ def test_the_latest_wins_and_tags_are_apart(checkpoints):
     assert same(checkpoints.restore("a.b", make_tree()), make_tree(7))
 
 
+def test_a_copy_is_the_same_tree_and_damage_is_not_copied(checkpoints):
+    assert checkpoints.copy("a", "b") is False and checkpoints.tags() == []
+    checkpoints.save("a", make_tree(1))
+    checkpoints.save("b", make_tree(2))
+    assert checkpoints.copy("a", "b") is True
+    checkpoints.delete("a")
+    assert same(checkpoints.restore("b", make_tree()), make_tree(1))
+    damaged = files(checkpoints)[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    with pytest.warns(UserWarning, match="is ignored"):
+        assert checkpoints.copy("b", "c") is False
+    assert checkpoints.tags() == ["b"]
+
+
 def test_restoring_what_was_never_saved_gives_none_without_a_warning(checkpoints):
     assert checkpoints.restore("a", make_tree()) is None and checkpoints.tags() == []
 
