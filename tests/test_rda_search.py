@@ -54,7 +54,7 @@ def seen(events: list[Any]) -> dict[str, Watched]:
     """What was seen of each candidate."""
     of = {r.id: r.parents[0] for e in events if isinstance(e, Asked) for r in e.requests if r.operator == "watch"}
     said = {e.proposal.request_id: e.proposal.words for e in events if isinstance(e, Proposed)}
-    return {id: found for request, id in of.items() if (found := Watched.read(said[request])) is not None}
+    return {id: found for request, id in of.items() if (found := Watched.read(said.get(request, ""))) is not None}
 
 
 def test_subtasks_programs_judge_and_again(whole):

@@ -45,7 +45,7 @@ def require_own(path: Path, proposer: str, of_folder: Collection[str], found: Ll
         return
     options = shlex.join(consent.flags(names, used))
     what = f"{path} says {options}, and you have not said so before on this machine"
-    if {"model", "api_base"} & set(names):
+    if {"model", "judge_model", "api_base"} & set(names):
         what += ": prompts, and a key of yours, would go where it says"
     answer = confirmed(f"{what}. Go on with that?")
     if answer is None:

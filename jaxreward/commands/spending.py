@@ -10,6 +10,7 @@ from jaxreward.errors import UserError
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import given_observation, task_card
 from jaxreward.proposers.llm.cost import EXPECTED_REPLY, Estimate, dollars, estimate_cost, too_small
+from jaxreward.proposers.llm.endpoint import IMAGE_TOKENS
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook, estimate_tokens
 from jaxreward.proposers.prompts.sections import TOTAL
@@ -21,25 +22,38 @@ from jaxreward.search.seeding import derive_rng
 
 # A prompt that shows parents and feedback is longer than the first one by about this many tokens.
 _CONTEXT_TOKENS = 4_000
+# Of a question to a model that judges, besides its pictures.
+_JUDGE_TOKENS = 2_000
 # Calls for a candidate that trains, where some programs are rejected and repaired.
 _CALLS_PER_CANDIDATE = 1.3
 
 
 @dataclass(frozen=True)
 class Spending:
-    """An estimate for `calls` calls with prompts of about `prompt_tokens` tokens."""
+    """An estimate for `calls` calls with prompts of about `prompt_tokens` tokens; `judging` are as many of a model that
+    judges, about pictures, with prompts of about `judging_tokens`. `estimate` is of all together."""
 
     calls: int
     prompt_tokens: int
     estimate: Estimate
+    judging: int = 0
+    judging_tokens: int = 0
 
     def text(self) -> str:
         """One line of the plan."""
         e = self.estimate
-        line = (
-            f"about {self.calls} calls of language models, prompts of about {self.prompt_tokens:,} and replies of "
-            f"about {EXPECTED_REPLY:,} tokens"
-        )
+        kinds = []
+        if self.calls:
+            kinds.append(
+                f"about {self.calls} calls of language models, prompts of about {self.prompt_tokens:,} and replies of "
+                f"about {EXPECTED_REPLY:,} tokens"
+            )
+        if self.judging:
+            kinds.append(
+                f"about {self.judging} calls of the model that judges, with pictures, of about "
+                f"{self.judging_tokens:,} tokens"
+            )
+        line = "; ".join(kinds)
         unknown = ", ".join(e.unknown_models)
         if unknown and not e.most_usd:
             return f"{line}; the price of {unknown} is not known (--price)"
@@ -53,8 +67,13 @@ def spending_of(settings: EvolveSettings) -> Spending | None:
     Raises:
         UserError: a budget does not reach for a single call.
     """
-    if settings.proposer != "llm":
-        return None
+    each = [_proposing(settings)] if settings.proposer == "llm" else []
+    each += [_judging(settings)] if settings.judged_by == "model" and settings.proposer != "replay" else []
+    return total_of(each)
+
+
+def _proposing(settings: EvolveSettings) -> Spending:
+    """Of the models that propose."""
     task = settings.make_task()
     request = Request(id="g0000-00", generation=0, operator="scratch", evolve=settings.evolves)
     words = task_card(task, given_observation(settings), settings.hyper)
@@ -73,15 +92,31 @@ def spending_of(settings: EvolveSettings) -> Spending | None:
     return Spending(calls, tokens, Estimate(expected.expected_usd, most.most_usd, expected.unknown_models))
 
 
+def _judging(settings: EvolveSettings) -> Spending:
+    """Of the model that judges what is trained."""
+    llm = settings.llm.of_judge()
+    tokens = settings.frames * IMAGE_TOKENS + _JUDGE_TOKENS
+    if not settings.resume and (lacking := too_small(llm, tokens)):
+        raise UserError(lacking)
+    candidates = max(0, settings.candidates - _trained(settings))
+    calls = candidates * llm.judge_episodes * llm.judge_votes
+    return Spending(0, 0, estimate_cost(llm, tokens, calls), calls, tokens)
+
+
 def total_of(each: Sequence[Spending]) -> Spending | None:
-    """What several searches will spend together, each within caps of its own; None where there are none."""
+    """What several searches, or parts of one, will spend together; None where there are none."""
     if not each:
         return None
     estimates = [s.estimate for s in each]
     total = Estimate(
-        sum(e.expected_usd for e in estimates), sum(e.most_usd for e in estimates), estimates[0].unknown_models
+        sum(e.expected_usd for e in estimates),
+        sum(e.most_usd for e in estimates),
+        tuple(dict.fromkeys(model for e in estimates for model in e.unknown_models)),
     )
-    return Spending(sum(s.calls for s in each), max(s.prompt_tokens for s in each), total)
+    return Spending(
+        sum(s.calls for s in each), max(s.prompt_tokens for s in each), total,
+        sum(s.judging for s in each), max(s.judging_tokens for s in each),
+    )  # fmt: skip
 
 
 def confirm(spending: Spending | None, llm: LlmSettings) -> None:

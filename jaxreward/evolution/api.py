@@ -101,9 +101,11 @@ def run_search(
     stop, path = stop or StopSignal(), settings.out / settings.run_name
     if not settings.resume:
         setup.proposer.prepare(watcher.note)  # before there is a folder
+        if setup.judge is not None:
+            setup.judge.prepare(watcher.note)
     _remember(settings, watcher)
     own = nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)
-    redact = Secrets(models=settings.llm.weights()).redact
+    redact = Secrets(models=settings.llm.asked()).redact
     with (
         _opened(settings, path) as run, Tracker(settings.track, path, watcher.note, redact) as tracker,
         own as checking,

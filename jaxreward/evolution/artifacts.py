@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxreward import files
 from jaxreward.config import parse_json
+from jaxreward.evolution.evidence import save_evidence
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.function_source.scopes import bound_in
 from jaxreward.function_source.statements import closure, split
@@ -20,6 +21,7 @@ from jaxreward.objectives.training.generation import Agents
 from jaxreward.operators import REPEATS
 from jaxreward.programs.entries import DEBUG
 from jaxreward.proposers.human.judge import PICTURES
+from jaxreward.proposers.judging import AgentJudge
 from jaxreward.proposers.replies.source import without
 from jaxreward.records import Candidate, Result, Score
 from jaxreward.reports.films import write_film, write_strip
@@ -70,14 +72,25 @@ def is_policy_of(view: RunView, winner: Result) -> bool:
 
 
 def save_agents(
-    run: Run, store: Checkpoints, sound: Sequence[Agents], task: Task, ppo: Learner, *, pictures: bool
+    run: Run,
+    store: Checkpoints,
+    sound: Sequence[Agents],
+    task: Task,
+    settings: EvolveSettings,
+    judge: AgentJudge | None,
 ) -> None:
-    """Save a policy of every candidate, since a judge says later which one is the best, and pictures for people."""
+    """Save a policy of every candidate, since a judge says later which one is the best, and what the judge looks at."""
     for agents in sound:
-        policy = agents.trained.variables(agents.row, agents.trained.best_seed(agents.row))
+        row, trained = agents.row, agents.trained
+        policy = trained.variables(row, trained.best_seed(row))
         store.save(f"policy-{agents.candidate.id}", policy)
-        if pictures:
-            draw_agents(task, agents.candidate, agents.trained, agents.row, ppo, run.path / PICTURES)
+        if judge is not None and judge.sees == "films":
+            draw_agents(task, agents.candidate, trained, row, settings.hyper, run.path / PICTURES)
+        elif judge is not None and settings.frames:
+            save_evidence(
+                run.path, agents.candidate, task, trained.programs[row], policy, settings.hyper,
+                episodes=settings.llm.judge_episodes, frames=settings.frames,
+            )  # fmt: skip
 
 
 def keep_policy_of(run: Run, store: Checkpoints, best: Result | None) -> None:

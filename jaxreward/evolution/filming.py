@@ -48,7 +48,7 @@ def check_drawable(task: Task) -> None:
         task.draw(jax.device_get(jax.jit(task.reset, compiler_options=options or None)(jax.random.key(0))))
 
 
-def _draw_of(task: Task, episodes: Iterable[Episode]) -> Callable[[Any], Any]:
+def draw_of(task: Task, episodes: Iterable[Episode]) -> Callable[[Any], Any]:
     """What makes a picture of a state: the task's own, or the numbers of its view as gauges, on the scale of all that
     these episodes have."""
     if isinstance(task, Drawable):
@@ -94,7 +94,7 @@ def film(
     """
     measure = measure_of(task)
     shown = telling(play(task, program, variables, ppo, episodes, seed), measure)
-    draw = _draw_of(task, shown.values())
+    draw = draw_of(task, shown.values())
     # One clock for all panels.
     ticks = frame_times([e.length for e in shown.values()], frames)
     moments = [sorted({min(int(t), e.length) for t in ticks}) for e in shown.values()]

@@ -376,9 +376,8 @@ class Evolution:
             for program in scored.programs:  # with other weights, some may be new
                 self.run.save_program(program.digest, program.source)
             sound = [agents for agents in scored.agents if agents.sound]
-            people = self.strategy.asks_people and self.judge is not None
-            if people or self.strategy.watches:
-                save_agents(self.run, self.store, sound, self.task, self.settings.hyper, pictures=people)
+            if self.judge is not None or self.strategy.watches:
+                save_agents(self.run, self.store, sound, self.task, self.settings, self.judge)
             else:
                 save_best_policy(self.run, self.store, sound, comparable(best, candidates, self.progress.state))
         self.log(Trained(results=scored.results, compile_s=scored.compile_s, run_s=scored.run_s))

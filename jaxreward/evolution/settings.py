@@ -14,7 +14,7 @@ from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableF
 from jaxreward.evolution.candidate_training import CandidateTraining, check_cuts, check_training
 from jaxreward.evolution.learner_options import check_learner
 from jaxreward.evolution.search_options import Switch
-from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.llm_settings import JUDGE_FRAMES, LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
 from jaxreward.search.option_text import read_options, write_options
@@ -23,7 +23,9 @@ from jaxreward.sentences import mention
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.tracking import SinkName, require
 
-Judge = Literal["files", "terminal"]
+Judge = Literal["auto", "scripted", "model", "files", "terminal"]
+_JUDGING = ("judge_votes", "judge_episodes", "judge_frames")
+"""Settings of a model that judges; those from the second on are also of frames that are kept for people to look at."""
 TEXTS = "texts"
 """What the settings of a search on text have in place of the name of a task; see `text_search`."""
 BASELINES = ("sparse", "dense", "best-of-n")
@@ -50,9 +52,9 @@ class EvolveSettings(CandidateTraining):
     """With --proposer replay: the run whose programs are proposed again. Its folder, or its events.jsonl."""
     evolve: Evolve | None = None
     """What may change; the other half is the task's own. By default what the strategy was made for."""
-    judge: Judge = "files"
-    """How people compare agents, where a strategy asks them. revolve does with fitness=preference: through files in
-    the run's folder, or on the terminal."""
+    judge: Judge = "auto"
+    """Who judges agents, where a strategy has them judged. rda: scripted, by the task's metrics, or model, which is
+    --judge-model; revolve with fitness=preference: people, through files in the run's folder or on the terminal."""
     candidates: Annotated[int, Arg(least=1)] = 16
     """Candidates to train."""
     baselines: tuple[str, ...] = ("sparse",)
@@ -106,6 +108,22 @@ class EvolveSettings(CandidateTraining):
     def asks_people(self) -> bool:
         """Whether the strategy has people compare agents."""
         return make_strategy(self.strategy, **self.strategy_options()).asks_people
+
+    @property
+    def judged_by(self) -> Judge | None:
+        """Who judges agents; None where nobody does."""
+        strategy = make_strategy(self.strategy, **self.strategy_options())
+        if strategy.asks_people:
+            return "files" if self.judge == "auto" else self.judge
+        if strategy.watches:
+            return self.judge if self.judge != "auto" else "model" if self.llm.judge_model else "scripted"
+        return None
+
+    @property
+    def frames(self) -> int:
+        """Frames that are kept of every episode that a judge sees."""
+        default = {"model": JUDGE_FRAMES, "scripted": 0}.get(self.judged_by or "")
+        return 0 if default is None else self.llm.judge_frames or default
 
     def check(self) -> None:
         """Raise a `UserError` for the first invalid setting."""
@@ -194,13 +212,7 @@ def _check_parts(settings: EvolveSettings) -> None:
             "tune",
             "evolve",
         )
-    if settings.judge != "files" and not settings.asks_people:
-        raise InvalidSetting(
-            f"{mention('judge')} is for strategies that ask people, and {settings.strategy} with these options "
-            "does not",
-            "judge",
-            "strategy",
-        )
+    _check_judge(settings)
     if settings.observation is not None and settings.evolves != "reward":
         raise InvalidSetting(
             f"{mention('observation')} is for {mention('evolve', 'reward')}; this search evolves {settings.evolves}",
@@ -214,6 +226,42 @@ def _check_parts(settings: EvolveSettings) -> None:
             settings.observation,
             FileProblem.MISSING,
         )
+
+
+def _check_judge(settings: EvolveSettings) -> None:
+    """Who judges agents, and whether the strategy has them judged so."""
+    who, judge, model = settings.judged_by, settings.judge, settings.llm.judge_model
+    if judge != "auto" and who is None:
+        raise InvalidSetting(
+            f"{mention('judge')} is for strategies that have agents judged, and {settings.strategy} with these options "
+            "does not",
+            "judge",
+            "strategy",
+        )
+    possible = ("files", "terminal") if settings.asks_people else ("scripted", "model")
+    if who is not None and who not in possible:
+        kind = "has people compare agents" if settings.asks_people else "has each agent judged by itself"
+        message = f"{settings.strategy} {kind}: {mention('judge')} is {' or '.join(possible)}, not {judge}"
+        raise InvalidSetting(message, "judge", "strategy")
+    if who == "model" and not model:
+        message = f"{mention('judge', 'model')} needs {mention('judge_model')}: a vision model, by a name of litellm's"
+        raise InvalidSetting(message, "llm.judge_model", "judge")
+    if model and who != "model":
+        raise InvalidSetting(
+            f"{mention('judge_model')} is for {mention('judge', 'model')}, and a strategy that has each agent judged, "
+            f"as {mention('strategy', 'rda')}",
+            "llm.judge_model",
+            "judge",
+            "strategy",
+        )
+    used = _JUDGING if who == "model" else _JUDGING[1:] if settings.frames else ()
+    if settings.proposer == "replay":
+        return
+    for name in _JUDGING:
+        if name not in used and getattr(settings.llm, name) != getattr(LlmSettings(), name):
+            frames = mention("judge_frames") if name == "judge_episodes" and who == "scripted" else ""
+            message = f"{mention(name)} is for {frames or mention('judge_model')}, which this search does not have"
+            raise InvalidSetting(message, f"llm.{name}", "judge")
 
 
 def _check_proposer(settings: EvolveSettings) -> None:
@@ -296,6 +344,9 @@ def _idle_llm_options(settings: EvolveSettings) -> list[str]:
     used = ("wait_s", "repairs", "prompts") if settings.proposer == "manual" else ()
     if settings.asks_people:
         used += ("wait_s",)
+    if settings.judged_by == "model":
+        used += tuple(f.name for f in dataclasses.fields(LlmSettings) if f.name not in ("model", "repairs"))
+    used += ("judge_model", *_JUDGING)  # of which `_check_judge` knows
     return [f.name for f in dataclasses.fields(LlmSettings) if f.name not in used]
 
 

@@ -25,6 +25,7 @@ from jaxreward.programs import Checker, ProgramRejected, Spec
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.judging import AgentJudge, ScriptedJudge
+from jaxreward.proposers.llm.vision_judge import VisionJudge
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.proposers.registry import make_proposer, own_proposer
 from jaxreward.records import Subgoals, TaskCard, Vocabulary
@@ -140,37 +141,44 @@ class Setup:
             )
         if strategy.asks_people:
             require("reports", "a search that has people compare agents", "strategy", "option")
-        asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
-        judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
-        if strategy.instructed:
-            judge = scripted_judge(described, strategy.watches, settings)
+        judge = judge_of(settings, strategy, described)
         derived = vocabulary if is_kept else None
         return cls(task, objective, strategy, proposer, observation, judge, given, derived, code)
 
 
-def scripted_judge(described: TaskCard, watches: bool, settings: EvolveSettings) -> ScriptedJudge | None:
-    """The judge of the subtasks of a task's instruction; none for a search that is replayed, whose recording has what
-    was seen.
+def judge_of(settings: EvolveSettings, strategy: SearchStrategy[Any], described: TaskCard) -> AgentJudge | None:
+    """Who judges agents; nobody in a search that is replayed, whose recording has what was seen.
 
     Raises:
-        InvalidSetting: the task has no instruction, or subtasks without the metric that a judge who `watches` needs.
+        InvalidSetting: the task has no instruction, or nothing that its agents are judged by.
     """
+    who = settings.judged_by
     if settings.proposer == "replay":
         return None
+    if who in ("files", "terminal"):
+        return Judge(who, settings.llm.wait_s)
+    if not strategy.instructed:
+        return None
     instruction, name = described.instruction, described.name
-    if instruction is None or not instruction.subtasks:
+    if instruction is None or not (instruction.subtasks or who == "model"):
         raise InvalidSetting(
             f"the strategy {settings.strategy} is for tasks with an instruction() and its subtasks, and {name} has "
             "none: choose panda-cabinet, add one (docs/add_a_task.md), or choose another strategy",
             "task",
             "strategy",
         )
-    if watches and (lacking := next((s.name for s in instruction.subtasks if not s.metric), "")):
+    if who == "model":
+        require("reports", "a model that judges", "judge_model")
+        return VisionJudge(described, settings.llm)
+    if strategy.watches and (lacking := next((s.name for s in instruction.subtasks if not s.metric), "")):
         raise InvalidSetting(
             f"the subtask '{lacking}' of {name} has no metric, by which agents are judged: name an extra metric of the "
+            f"task, or say {mention('judge_model')}",
             "task",
-            "task",
+            "judge",
         )
+    if settings.frames:
+        require("reports", mention("judge_frames"), "judge_frames")
     return ScriptedJudge(instruction)
 
 

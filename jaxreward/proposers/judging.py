@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
 
 from jaxreward.proposers.proposer import Answers, Context, RngOf
 from jaxreward.records import Failure, Instruction, Proposal, Request, Seen, Subtask, Watched, write_subtasks
 
+Sight = Literal["nothing", "films", "frames"]
+"""What of agents a judge looks at in the folder of a run: nothing, films of whole episodes, or frames."""
+
 
 class AgentJudge(Protocol):
-    """Answers requests about trained agents; `operators` are those of the requests that it answers, and `waits` is
-    whether it takes time or money."""
+    """Answers requests about trained agents; `operators` are those of the requests that it answers, `waits` is whether
+    it takes time or money, and `sees` what has to be there for it."""
 
     operators: frozenset[str]
     waits: bool
+    sees: Sight
+
+    def prepare(self, note: Callable[[str], None]) -> None:
+        """Called before a run is created: raises UserError if nobody can be asked; `note` shows who will be."""
+        ...
 
     def open(self, context: Context) -> None:
         """Called once, before a search begins or goes on."""
@@ -34,9 +42,13 @@ class ScriptedJudge:
 
     operators = frozenset({"divide", "watch"})
     waits = False
+    sees: Sight = "nothing"
 
     def __init__(self, instruction: Instruction) -> None:
         self.instruction = instruction
+
+    def prepare(self, note: Callable[[str], None]) -> None:
+        return None
 
     def open(self, context: Context) -> None:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from jaxreward.records.base import Record
 from jaxreward.records.candidate import Candidate, Evolve, ExampleChoice, Exchange, Proposal, Request, Result
+from jaxreward.records.evidence import Evidence, FilmedEpisode
 from jaxreward.records.feedback import ACCURACY, Feedback, TermCurve
 from jaxreward.records.function_library import FunctionLibrary, SharedFunction
 from jaxreward.records.instruction import Instruction, Seen, Subtask, Watched, read_subtasks, write_subtasks
@@ -22,11 +23,13 @@ __all__ = [
     "SUCCESS",
     "TRAINED_STAGES",
     "Candidate",
+    "Evidence",
     "Evolve",
     "ExampleChoice",
     "Exchange",
     "Failure",
     "Feedback",
+    "FilmedEpisode",
     "Fragment",
     "FunctionLibrary",
     "Instruction",

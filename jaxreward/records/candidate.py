@@ -136,7 +136,8 @@ class Exchange(Record):
     """One call of a language model: what was sent, the reply, and its cost.
 
     A transcript is a sequence of these. `request_id` is the candidate that the call was for, `turn`
-    counts the calls for it from 0. `messages` are those of the chat API, `parameters` the
+    counts the calls for it from 0, and `part` says which of several replies it was to give. `messages` are
+    those of the chat API, with paths in a run's folder in place of pictures, `parameters` the
     other arguments; neither ever holds a key. `error` is one sentence on why there is no reply.
     `finish` is the provider's reason for the end, e.g. `stop` or `length`. Tokens are the provider's
     count, or estimates from lengths where it gave none (`estimated`); `cost_usd` is None where the
@@ -145,6 +146,7 @@ class Exchange(Record):
 
     request_id: str
     turn: int
+    part: str = Field(default="", exclude_if=lambda part: not part)
     model: str
     parameters: dict[str, Any] = Field(default_factory=dict)
     messages: tuple[dict[str, Any], ...] = ()

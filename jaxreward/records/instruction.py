@@ -41,10 +41,18 @@ class Instruction(Record):
 
 
 class Seen(Record):
-    """How well a trajectory, or several, were seen to do a subtask: a score in [0, 1], and why."""
+    """How well a trajectory, or several, were seen to do a subtask: a score in [0, 1], and why; `votes` are the scores
+    of a judge who was asked several times, of which it is the mean."""
 
     score: float = Field(ge=0.0, le=1.0)
     why: str = ""
+    votes: tuple[float, ...] = Field(default=(), exclude_if=lambda votes: not votes)
+
+    @property
+    def agreement(self) -> float | None:
+        """1 less the mean distance of two votes; None where there are no two."""
+        pairs = [abs(a - b) for k, a in enumerate(self.votes) for b in self.votes[:k]]
+        return 1.0 - fmean(pairs) if pairs else None
 
 
 class Watched(Record):
@@ -60,6 +68,13 @@ class Watched(Record):
     def score(self) -> float:
         """The visual score of an agent, the mean over subtasks and trajectories (RDA, section 4.2)."""
         return fmean(self.scores().values()) if self.scores() else 0.0
+
+    @property
+    def agreement(self) -> float | None:
+        """How far the votes of the judge agree with each other, on average; None where it voted once."""
+        found = [s.agreement for seen in self.subtasks.values() for s in seen]
+        known = [agreement for agreement in found if agreement is not None]
+        return fmean(known) if known else None
 
     def reasons(self, name: str, most: int = 3) -> list[str]:
         """Why a subtask was scored as it was, the lowest scores first, each reason once."""

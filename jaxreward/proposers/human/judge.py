@@ -15,6 +15,7 @@ from jaxreward import files
 from jaxreward.errors import EndCause, FileProblem, ProposerStopped, UnusableFile
 from jaxreward.proposers.human.mailbox import Mailbox
 from jaxreward.proposers.human.vote import read_vote
+from jaxreward.proposers.judging import Sight
 from jaxreward.proposers.proposer import Answers, Context, RngOf
 from jaxreward.records import Failure, Proposal, Request, Result
 
@@ -50,11 +51,15 @@ class Judge:
 
     operators = frozenset({"prefer"})
     waits = True
+    sees: Sight = "films"
 
     def __init__(self, how: How, wait_s: float, answers: TextIO | None = None) -> None:
         self.how, self.wait_s = how, wait_s
         self.lines = _Lines(answers or sys.stdin)
         self.open(Context(folder=Path()))
+
+    def prepare(self, note: Callable[[str], None]) -> None:
+        return None
 
     def open(self, context: Context) -> None:
         name = context.name or context.folder.name

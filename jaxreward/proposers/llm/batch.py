@@ -56,7 +56,7 @@ class Batch:
     """Makes a number of calls; every exchange is in the transcript before anything else happens.
 
     Args:
-        total: requests of the generation, including those that need no call.
+        total: replies that are wanted, including those that need no call.
         on_reply: called with the id of every request that got a reply.
 
     Attributes:
@@ -161,7 +161,7 @@ class Batch:
     async def _send(self, pending: PendingCall, queue: ModelQueue) -> CallError | None:
         """Send a call, settle its cost, and put the exchange into the transcript; returns the error, if any."""
         endpoint, call, began = self.session.endpoint, pending.call, time.monotonic()
-        parameters = endpoint.parameters(call.model, call.request_id)
+        parameters = endpoint.parameters(call.model, call.key)
         completion, received = None, []
         # Recorded for a call that is cancelled: it was sent, so it may be charged.
         error: CallError | None = CallError("retry", "cut off, because the run was asked to stop", charged=True)
@@ -213,9 +213,10 @@ class Batch:
         return Exchange(
             request_id=call.request_id,
             turn=len(self.context.transcript.of(call.request_id)),
+            part=call.part,
             model=call.model,
             parameters={**parameters, "stream": self.settings.stream},
-            messages=secrets.redact_all(tuple(map(dict, call.messages))) if final else (),
+            messages=secrets.redact_all(tuple(map(dict, call.recorded or call.messages))) if final else (),
             reply=completion.text if completion else "",
             finish=completion.finish if completion else error.finish if error else "",
             error=clean(secrets.redact(error.sentence)) if error else "",

@@ -21,7 +21,7 @@ from jaxreward import files
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 
 GUARDED: Mapping[str, tuple[str, ...]] = {
-    "llm": ("model", "api_base", "prompts"),
+    "llm": ("model", "judge_model", "api_base", "prompts"),
     "manual": ("prompts",),
 }
 """By proposer, the settings that say who is asked, and with which templates."""
@@ -36,7 +36,7 @@ def unconfirmed(proposer: str, of_folder: Collection[str], found: LlmSettings, u
         found: the settings of the folder.
         used: those with what the user says now.
     """
-    alone = tuple(name for name in GUARDED.get(proposer, ()) if name in of_folder)
+    alone = tuple(name for name in _guarded(proposer, found) if name in of_folder)
     return () if not alone or is_known(proposer, found) or is_known(proposer, used) else alone
 
 
@@ -44,7 +44,7 @@ def remember(proposer: str, llm: LlmSettings) -> str:
     """Remember that this user chose these settings; returns why that could not be, empty if it could."""
     # Templates by themselves too: `prompt show` makes no call.
     new = [chosen for p in {proposer, "manual"} if (chosen := _chosen(p, llm)) and not is_known(p, llm)]
-    if proposer not in GUARDED or not new:
+    if not _guarded(proposer, llm) or not new:
         return ""
     try:
         folder = _folder()
@@ -83,9 +83,14 @@ def _chosen(proposer: str, llm: LlmSettings) -> dict[str, Any]:
     default, chosen = LlmSettings(), dict[str, Any]()
     for field in dataclasses.fields(llm):
         value = getattr(llm, field.name)
-        if field.name in GUARDED.get(proposer, ()) and value != getattr(default, field.name):
+        if field.name in _guarded(proposer, llm) and value != getattr(default, field.name):
             chosen[field.name] = sorted(value) if isinstance(value, tuple) else str(value)
     return {"proposer": proposer, **chosen} if chosen else {}
+
+
+def _guarded(proposer: str, llm: LlmSettings) -> tuple[str, ...]:
+    """The guarded settings of a search: whoever proposes, a model may judge."""
+    return GUARDED["llm"] if llm.judge_model else GUARDED.get(proposer, ())
 
 
 def _folder() -> Path:

@@ -13,17 +13,17 @@ import numpy as np
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.extras import require
 from jaxreward.operators import OF_JUDGES
-from jaxreward.proposers.llm.batch import Batch, Session, answered
+from jaxreward.proposers.llm.batch import answered
 from jaxreward.proposers.llm.call_errors import CallError
-from jaxreward.proposers.llm.circuit_breaker import Clock
 from jaxreward.proposers.llm.cost import Amount, Cost
 from jaxreward.proposers.llm.endpoint import Endpoint, prompt_tokens
 from jaxreward.proposers.llm.event_loop import run_calls
 from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.model_caller import ModelCaller
 from jaxreward.proposers.llm.model_queue import Call
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
-from jaxreward.proposers.proposer import Answers, Context, Proposer, RngOf
+from jaxreward.proposers.proposer import Answers, Proposer, RngOf
 from jaxreward.proposers.replies.answer import proposal_in
 from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
 from jaxreward.sentences import mention
@@ -32,8 +32,8 @@ _EXAMPLE = mention("model", ["anthropic/claude-sonnet-4-5"])
 _NO_MODEL = f"say which language model to ask with {mention('model')}, e.g. {_EXAMPLE}"
 
 
-class LlmProposer(Proposer):
-    """Asks language models for programs and words, several requests concurrently; not for `prefer`.
+class LlmProposer(ModelCaller, Proposer):
+    """Asks language models for programs and words, several requests concurrently; not for `prefer` or `watch`.
 
     What a request is answered with depends on its exchanges in the transcript alone; a request that
     has a reply there is not asked again. Prompt and model depend on the request and its generator.
@@ -53,56 +53,15 @@ class LlmProposer(Proposer):
 
     def __init__(self, card: TaskCard, settings: LlmSettings | None = None) -> None:
         require("llm", "the proposer llm", "proposer")
-        self.settings = settings or LlmSettings()
-        self.settings.check()
-        if not self.settings.model:
+        settings = settings or LlmSettings()
+        settings.check()
+        if not settings.model:
             raise InvalidSetting(_NO_MODEL, "model")
-        self.secrets = Secrets(models=self.settings.weights())
-        self._check_address()
-        self.book = PromptBook(card, self.settings.prompts)
-        self.cost = Cost(self.settings)
-        self.clock = Clock()
-        self._session: Session | None = None
-        self._shown: set[tuple[str, str]] = set()
-
-    def prepare(self, note: Callable[[str], None]) -> None:
-        """Show where the calls of every model will go; nothing is sent.
-
-        Raises:
-            InvalidSetting: there is no key for a model, or a model of no known provider.
-        """
-        endpoint = _endpoint(self.settings, self.secrets, note, note)
-        for model in self.settings.weights():
-            try:
-                run_calls(endpoint.dry_run(model))
-            except CallError as error:
-                raise InvalidSetting(self.secrets.redact(str(error)), "model") from error
-        self._shown = endpoint.shown
-
-    def open(self, context: Context) -> None:
-        """Begin, or go on where the transcript ends.
-
-        Raises:
-            UserError: a model of no known provider, or a key in the address.
-        """
-        endpoint = _endpoint(self.settings, self.secrets, context.note, context.on_endpoint)
-        endpoint.shown = self._shown
-        context = dataclasses.replace(context, note=endpoint.note)
-        self.cost.spent = Amount.of(context.transcript.exchanges()) + Amount.of(context.shared_exchanges)
-        self._check_address()
-        self._session = Session(endpoint, self.cost, context, self.secrets, self.clock)
-
-    def _check_address(self) -> None:
-        address = self.settings.api_base
-        if address is not None and self.secrets.redact(address) != address:
-            message = f"{mention('api_base')} holds a key: take it out, keys belong into the environment or a .env file"
-            raise InvalidSetting(message, "api_base")
+        super().__init__(settings)
+        self.book = PromptBook(card, settings.prompts)
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
-        session = self._session
-        if session is None:
-            raise RuntimeError("open the proposer with a context before asking it")
-        transcript = session.context.transcript
+        context, transcript = self.session.context, self.session.context.transcript
         unanswered = [r for r in requests if r.operator not in OF_JUDGES and answered(transcript.of(r.id)) is None]
         calls = [self.call_for(request, rng_of(request)) for request in unanswered]
         by_id = {request.id: request for request in unanswered}
@@ -110,11 +69,9 @@ class LlmProposer(Proposer):
         def prefetch(request_id: str) -> None:
             proposal = proposal_of(by_id[request_id], transcript.of(request_id))
             if proposal is not None and proposal.source:
-                session.context.prefetch(proposal)
+                context.prefetch(proposal)
 
-        batch = Batch(session, calls, len(requests), on_reply=prefetch)
-        if calls:
-            run_calls(batch.run())
+        batch = self.call_all(calls, len(requests), on_reply=prefetch)
         found = [self._proposal(request, transcript.of(request.id)) for request in requests]
         complete = tuple(proposal for proposal in found if proposal is not None)
         return Answers(complete, spent=batch.spent, stopped=batch.stopped)
@@ -134,23 +91,6 @@ class LlmProposer(Proposer):
             return proposal_of(request, exchanges)
         message = f"a language model has not seen the agents: a judge answers '{request.operator}'"
         return Proposal(request_id=request.id, proposer=self.name, failure=Failure(stage="declined", message=message))
-
-
-def _endpoint(
-    settings: LlmSettings, secrets: Secrets, note: Callable[[str], None], on_endpoint: Callable[[str], None]
-) -> Endpoint:
-    """An endpoint that has the keys of `.env` and shows no key."""
-    for sentence in secrets.install():
-        note(sentence)
-
-    def redacted(show: Callable[[str], None]) -> Callable[[str], None]:
-        return lambda text: show(secrets.redact(text))
-
-    endpoint = Endpoint(settings, redacted(note), secrets.redact, redacted(on_endpoint))
-    for model in settings.weights():
-        origin = endpoint.origin(model)
-        secrets.guard(origin.provider, origin.key)
-    return endpoint
 
 
 def proposal_of(request: Request, exchanges: Sequence[Exchange]) -> Proposal | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,9 @@ from urllib.parse import urlsplit
 from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import InvalidSetting, nearest
 from jaxreward.sentences import mention
+
+JUDGE_FRAMES = 20
+"""Frames of an episode that a model is shown (RDA, section 9)."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,16 @@ class LlmSettings:
     """How often a rejected program goes back; 0 for never. Its verdict goes with it, to a person too."""
     prompts: Path | None = None
     """Folder of prompt templates. They take the place of built-in ones of the same name, for a person too."""
+    judge_model: Annotated[str | None, Arg(unit="MODEL")] = None
+    """With --strategy rda: the vision model that judges agents. It sees frames of their episodes; by default the task's
+    metrics judge."""
+    judge_votes: Annotated[int, Arg(least=1)] = 2
+    """How often it is asked about an episode. Its score is the mean; reports tell how far the votes agree."""
+    judge_episodes: Annotated[int, Arg(least=1)] = 3
+    """Episodes of an agent that it sees. They begin alike for all agents."""
+    judge_frames: Annotated[int | None, Arg(least=2)] = None
+    """Frames of an episode, at most. More of them are where much moves, or the reward's terms change. Default: 20 with
+    a model that judges; with the task's metrics none are taken, unless this asks for them."""
     max_usd: Annotated[float | None, Arg(positive=True)] = None
     """What language models may cost."""
     max_tokens_total: Annotated[int | None, Arg(least=1)] = None
@@ -62,7 +76,7 @@ class LlmSettings:
 
     def check(self) -> None:
         """Raise an `InvalidSetting` for the first invalid setting."""
-        asked = self.weights()
+        asked = self.asked()
         for model in self.prices():
             if asked and model not in asked:
                 near = nearest(model, asked) or next(iter(asked))
@@ -85,6 +99,14 @@ class LlmSettings:
             raise InvalidSetting(f"{mention('prompts', self.prompts)} is not a folder of prompt templates", "prompts")
         if self.api_base is not None:
             _check_address(self.api_base)
+
+    def asked(self) -> tuple[str, ...]:
+        """All models that are named: those that propose, and the one that judges."""
+        return tuple(dict.fromkeys([*self.weights(), *filter(None, [self.judge_model])]))
+
+    def of_judge(self) -> LlmSettings:
+        """The settings by which the judge's model alone is asked."""
+        return dataclasses.replace(self, model=(f"{self.judge_model}=1",))
 
     def weights(self) -> dict[str, float]:
         """Models and their weights, which sum to 1."""

@@ -12,11 +12,19 @@ from jaxreward.proposers.llm.endpoint import Message
 
 @dataclass(frozen=True)
 class Call:
-    """What to send to which model, for which request."""
+    """What to send to which model, for which request; `part` says which of several calls for it this is, and `recorded`
+    is what the transcript has of the messages, where it is not the same."""
 
     request_id: str
     model: str
     messages: tuple[Message, ...]
+    part: str = ""
+    recorded: tuple[Message, ...] | None = None
+
+    @property
+    def key(self) -> str:
+        """Different for all calls of a run."""
+        return f"{self.request_id} {self.part}".rstrip()
 
 
 @dataclass(eq=False)
@@ -99,7 +107,7 @@ class ModelQueue:
 
     def put_back(self, pending: PendingCall) -> None:
         """Send it again after a pause that grows with its failures."""
-        pending.due = self.breaker.clock.now() + backoff_s(pending.call.request_id, max(0, pending.failed - 1))
+        pending.due = self.breaker.clock.now() + backoff_s(pending.call.key, max(0, pending.failed - 1))
         self.backing_off.append(pending)
 
     def others_answered(self, pending: PendingCall) -> bool:

@@ -39,7 +39,8 @@ _FENCED = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)", re.M | re.S)
 _SENTENCE_END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<=[.!?]) (?=[^a-z])")
 
 
-def _identifier(name: str) -> str:
+def identifier(name: str) -> str:
+    """A name in snake_case."""
     name = re.sub(r"\([^()]{0,80}\)", " ", name[: 2 * _NAME]).strip()
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name) if " " not in name else name
     if identifier := re.sub(r"[^a-z0-9]+", "_", name.lower())[:_NAME].strip("_"):
@@ -47,22 +48,25 @@ def _identifier(name: str) -> str:
     raise ValueError("a name needs letters or digits")
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
     """One line without marks of Markdown; JSON may spell out characters that the reply did not hold."""
     if line := " ".join(legible(text).replace("**", "").replace("`", "").split()):
         return line
     raise ValueError("it is empty")
 
 
-def _no_switch(value: object) -> object:
+def no_switch(value: object) -> object:
+    """Anything but true and false, which are no numbers."""
     if isinstance(value, bool):
         raise ValueError("it is no number")
     return value
 
 
 class Component(BaseModel):
-    name: Annotated[str, AfterValidator(_identifier)] = Field(description="in snake_case")
-    purpose: Annotated[str, AfterValidator(_line)] = Field(description="what it is for, or what is to be done, and why")
+    name: Annotated[str, AfterValidator(identifier)] = Field(description="in snake_case")
+    purpose: Annotated[str, AfterValidator(one_line)] = Field(
+        description="what it is for, or what is to be done, and why"
+    )
 
 
 class Plan(BaseModel):
@@ -103,7 +107,9 @@ class Division(BaseModel):
 class Description(BaseModel):
     """An answer to `align`; its words are at most `SENTENCES` sentences on one line."""
 
-    description: Annotated[str, AfterValidator(_line)] = Field(description=f"at most {SENTENCES} sentences, plain text")
+    description: Annotated[str, AfterValidator(one_line)] = Field(
+        description=f"at most {SENTENCES} sentences, plain text"
+    )
 
     @property
     def words(self) -> str:
@@ -120,7 +126,7 @@ class Judgement(BaseModel):
     """An answer to `verify`; its words are the score as a decimal number."""
 
     reasoning: str = Field(default="", description="how an expert does it, and how far the program leads there")
-    score: Annotated[float, BeforeValidator(_no_switch)] = Field(
+    score: Annotated[float, BeforeValidator(no_switch)] = Field(
         ge=-1.0, le=1.0, description="from -1, misleading, to 1, what an expert would write"
     )
 
@@ -144,7 +150,7 @@ class Solving(BaseModel):
 
     reasoning: str = Field(default="", description="what the expert wants to reach, and where it has")
     steps: Annotated[
-        list[Annotated[int, BeforeValidator(_no_switch), Field(ge=1, le=1_000_000)]], BeforeValidator(_or_none)
+        list[Annotated[int, BeforeValidator(no_switch), Field(ge=1, le=1_000_000)]], BeforeValidator(_or_none)
     ] = Field(max_length=10_000, description="the steps after which the task is solved; empty if there is none")
 
     @property
@@ -174,7 +180,10 @@ class _Untitled(GenerateJsonSchema):
 
 def schema_text(operator: str) -> str:
     """The JSON schema of the answer to an operator, for a prompt; empty for operators that ask for programs."""
-    if operator not in SCHEMAS:
-        return ""
-    schema = SCHEMAS[operator].model_json_schema(schema_generator=_Untitled)
+    return untitled_schema(SCHEMAS[operator]) if operator in SCHEMAS else ""
+
+
+def untitled_schema(kind: type[BaseModel]) -> str:
+    """The JSON schema of an answer as a prompt shows it."""
+    schema = kind.model_json_schema(schema_generator=_Untitled)
     return json.dumps({key: value for key, value in schema.items() if key not in ("title", "description")}, indent=1)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from jaxreward.proposers.replies.program_reply import REPLY_LIMIT, empty_reply, legible
 from jaxreward.proposers.replies.reasoning import without_reasoning
 from jaxreward.proposers.replies.schemas import SCHEMAS
 from jaxreward.records import Failure
 
+_M = TypeVar("_M", bound=BaseModel)
 _OBJECT = re.compile(r'\{\s*+"')
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -41,23 +43,35 @@ def read_words(operator: str, text: str, finish: str = "") -> str | Failure:
         finish: the provider's reason for its end; `content_filter` makes an empty reply a refusal.
     """
     schema = SCHEMAS[operator]
+    found = read_object(schema, text, _HINTS[operator], finish, schema.plain)
+    return found if isinstance(found, Failure) else found.words
+
+
+def read_object(
+    schema: type[_M],
+    text: str,
+    hint: str,
+    finish: str = "",
+    plain_form: Callable[[str], dict[str, Any] | None] = lambda text: None,
+) -> _M | Failure:
+    """The JSON object of a schema in a reply, or a failure of stage `reply` with a hint; as `read_words`."""
     said = without_reasoning(legible(text[:REPLY_LIMIT]))
     if not said.strip():
-        return empty_reply(finish, _HINTS[operator])
+        return empty_reply(finish, hint)
     fields = schema.model_fields
     objects, message = _objects(said)
     answers = [found for found in objects if found.keys() & fields.keys()]
     if answers or not (finish == "length" or any(f'"{name}"' in said for name in fields)):
         message = ""  # what cannot be decoded is not the answer
-    plain = None if answers or message else schema.plain(said)
+    plain = None if answers or message else plain_form(said)
     for answer in reversed(answers or ([plain] if plain else objects)):
         try:
-            return schema.model_validate(answer).words
+            return schema.model_validate(answer)
         except ValidationError as error:
             message = message or _sentence(error)
     message = message or "the reply holds no JSON object of the form asked for"
     message += ": it was cut off at the token limit" if finish == "length" else ""
-    return Failure(stage="reply", message=message, hint=_HINTS[operator])
+    return Failure(stage="reply", message=message, hint=hint)
 
 
 def _objects(text: str) -> tuple[list[dict[str, Any]], str]:

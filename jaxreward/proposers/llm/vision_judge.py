@@ -1,0 +1,294 @@
+"""A vision model that judges trained agents by frames of their episodes (RDA, section 4.2)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from jaxreward import files
+from jaxreward.errors import InvalidSetting, why_unreadable
+from jaxreward.extras import require
+from jaxreward.proposers.judging import Sight
+from jaxreward.proposers.llm.batch import answered
+from jaxreward.proposers.llm.cost import Amount
+from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.model_caller import ModelCaller
+from jaxreward.proposers.llm.model_queue import Call
+from jaxreward.proposers.prompts.templates import Templates
+from jaxreward.proposers.proposer import Answers, RngOf
+from jaxreward.proposers.replies.seen import CRITERIA_SCHEMA, SCORES_SCHEMA, read_criteria, read_scores
+from jaxreward.records import (
+    Evidence,
+    Exchange,
+    Failure,
+    FilmedEpisode,
+    Proposal,
+    Request,
+    Seen,
+    Subtask,
+    TaskCard,
+    Watched,
+    read_subtasks,
+    write_subtasks,
+)
+from jaxreward.records.evidence import frame_path, index_path
+from jaxreward.sentences import mention
+
+APART = 0.5
+"""Votes of one episode that differ by more are reported."""
+
+_TERMS = 12
+"""Terms of a reward that are told with a frame, those that paid most."""
+
+_TASK = 4_000
+"""Characters of a task's description that the model is told."""
+
+
+@dataclass(frozen=True)
+class _Agent:
+    """An agent to judge: the request, the subtasks by name, and the evidence."""
+
+    request: Request
+    subtasks: tuple[Subtask, ...]
+    evidence: Evidence
+
+    @property
+    def id(self) -> str:
+        return self.request.parents[0].candidate.id
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(subtask.name for subtask in self.subtasks)
+
+    @property
+    def words(self) -> str:
+        return write_subtasks(self.subtasks)
+
+    @property
+    def criteria_part(self) -> str:
+        """The part of a transcript with the criteria for its subtasks, the same for all agents with these."""
+        return f"criteria {hashlib.sha256(self.words.encode()).hexdigest()[:12]}"
+
+
+class VisionJudge(ModelCaller):
+    """Shows a vision model frames of every agent's episodes, and what its reward paid between them, and asks for a
+    score and a reason for every subtask.
+
+    The model writes down by what it will score the subtasks before it sees any agent. It is asked about every episode
+    `judge_votes` times; a reply that cannot be read is asked for once more. What an answer is depends on the exchanges
+    in the transcript alone, which has the paths of the pictures in place of them.
+
+    Args:
+        card: the task's words, with its instruction.
+        settings: which model judges, how it is asked, and what it may cost.
+
+    Raises:
+        UserError: no model, as `ModelCaller`, or packages that are not installed.
+    """
+
+    operators = frozenset({"watch"})
+    waits = True
+    sees: Sight = "frames"
+
+    def __init__(self, card: TaskCard, settings: LlmSettings) -> None:
+        require("llm", "a model that judges", "judge_model")
+        if not settings.judge_model:
+            raise InvalidSetting(f"say which vision model judges with {mention('judge_model')}", "judge_model")
+        super().__init__(settings.of_judge())
+        assert card.instruction is not None
+        self.model, self.card, self.instruction = settings.judge_model, card, card.instruction.words
+        self._templates = Templates(settings.prompts, card.objective, card.states)
+        subtask = Subtask(name="arrive", words="arrive")
+        self._criteria_messages((subtask,))  # a user's templates that do not render are found before a run
+        self._question((subtask,), {"arrive": "it arrives"}, FilmedEpisode(length=1, success=0.0, steps=(0,), paid={}))
+
+    def judge_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
+        """A proposal with what was seen for every request that was answered."""
+        agents, failed = list[_Agent](), dict[str, Proposal]()
+        for request in requests:
+            found = self._agent(request)
+            if isinstance(found, Failure):
+                failed[request.id] = Proposal(request_id=request.id, failure=found, proposer="vision")
+            else:
+                agents.append(found)
+        spent = stopped = None
+        while calls := self._calls(agents):
+            batch = self.call_all(calls, len(calls))
+            spent, stopped = batch.spent, batch.stopped
+            if spent or stopped or self.session.context.should_stop():
+                break
+        judged = {agent.request.id: self._proposal(agent) for agent in agents if not self._calls([agent])}
+        found = failed | judged
+        return Answers(tuple(found[r.id] for r in requests if r.id in found), spent=spent, stopped=stopped)
+
+    def _agent(self, request: Request) -> _Agent | Failure:
+        id, run = request.parents[0].candidate.id, self.session.context.folder
+        subtasks = read_subtasks(request.plan.words) if request.plan is not None else ()
+        whole = (Subtask(name="instruction", words=" ".join(self.instruction.split())),)
+        path = index_path(run, id)
+        try:
+            evidence = Evidence.model_validate_json(files.read_bytes(path, below=run))
+        except (OSError, ValueError) as error:
+            why = why_unreadable(error) if isinstance(error, OSError) else "it is damaged"
+            return Failure(stage="reply", message=f"the frames of {id} cannot be read from {path}: {why}")
+        return _Agent(request, subtasks or whole, evidence)
+
+    # ---- calls
+
+    def _calls(self, agents: Sequence[_Agent]) -> list[Call]:
+        """The calls that are missing: criteria first, then the votes of agents that have theirs."""
+        calls, asked = list[Call](), set[str]()
+        for agent in agents:
+            criteria, part = self._criteria(agent)
+            if part and part not in asked:
+                asked.add(part)
+                calls.append(Call(agent.request.id, self.model, self._criteria_messages(agent.subtasks), part))
+            elif not part:
+                calls += self._votes(agent, criteria)
+        return calls
+
+    def _votes(self, agent: _Agent, criteria: dict[str, str]) -> Iterator[Call]:
+        for number, episode in enumerate(agent.evidence.episodes):
+            for vote in range(self.settings.judge_votes):
+                part = self._open_part(agent, f"episode {number} vote {vote}")
+                if part:
+                    shown, recorded = self._watch_messages(agent, criteria, number, episode)
+                    yield Call(agent.request.id, self.model, shown, part, recorded)
+
+    def _criteria(self, agent: _Agent) -> tuple[dict[str, str], str]:
+        """The criteria by subtask, and the part to ask for them by, empty where they are there."""
+        exchanges = self.session.context.transcript.exchanges()
+        for attempt in ("", " again"):
+            part = agent.criteria_part + attempt
+            last = answered([e for e in exchanges if e.part == part])
+            if last is None:
+                return {}, part
+            found = read_criteria(last.reply, last.finish, agent.names)
+            if not isinstance(found, Failure):
+                return found, ""
+        return {subtask.name: subtask.words for subtask in agent.subtasks}, ""
+
+    def _open_part(self, agent: _Agent, part: str) -> str:
+        """The part to ask for a vote by; empty where it is there, or is given up."""
+        for attempt in ("", " again"):
+            last = self._settled(agent, part + attempt)
+            if last is None:
+                return part + attempt
+            if last.error or not isinstance(read_scores(last.reply, last.finish, agent.names), Failure):
+                return ""
+        return ""
+
+    def _settled(self, agent: _Agent, part: str) -> Exchange | None:
+        exchanges = self.session.context.transcript.of(agent.request.id)
+        return answered([e for e in exchanges if e.part == part])
+
+    # ---- messages
+
+    def _criteria_messages(self, subtasks: tuple[Subtask, ...]) -> tuple[dict[str, Any], ...]:
+        user = self._templates.render("judge_criteria", {
+            "instruction": self.instruction, "subtasks": write_subtasks(subtasks),
+            "description": self.card.description[:_TASK], "schema": CRITERIA_SCHEMA,
+        })  # fmt: skip
+        return (self._system(), {"role": "user", "content": user})
+
+    def _system(self) -> dict[str, Any]:
+        return {"role": "system", "content": self._templates.render("judge_system", {})}
+
+    def _question(self, subtasks: tuple[Subtask, ...], criteria: dict[str, str], episode: FilmedEpisode) -> str:
+        lines = [f"- {s.name}: {' '.join(s.words.split())}\n  Criterion: {criteria[s.name]}" for s in subtasks]
+        return self._templates.render("judge_watch", {
+            "instruction": self.instruction, "criteria": "\n".join(lines), "frames": len(episode.steps),
+            "length": episode.length, "schema": SCORES_SCHEMA,
+        })  # fmt: skip
+
+    def _watch_messages(
+        self, agent: _Agent, criteria: dict[str, str], number: int, episode: FilmedEpisode
+    ) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]:
+        """The messages about an episode, and the same with paths in place of pictures."""
+        run = self.session.context.folder
+        shown, recorded = list[dict[str, Any]](), list[dict[str, Any]]()
+        for k, step in enumerate(episode.steps):
+            text = {"type": "text", "text": _heading(episode, k, step)}
+            path = frame_path(run, agent.id, number, k)
+            data = base64.b64encode(files.read_bytes(path, below=run)).decode()
+            shown += [text, {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{data}"}}]
+            recorded += [text, {"type": "image", "path": str(path.relative_to(run))}]
+        question = {"type": "text", "text": self._question(agent.subtasks, criteria, episode)}
+        system = self._system()
+        return (
+            (system, {"role": "user", "content": [*shown, question]}),
+            (system, {"role": "user", "content": [*recorded, question]}),
+        )
+
+    # ---- answers
+
+    def _proposal(self, agent: _Agent) -> Proposal:
+        exchanges = self.session.context.transcript.of(agent.request.id)
+        spent = Amount.of(exchanges)
+        about: dict[str, Any] = {
+            "request_id": agent.request.id, "proposer": "vision", "model": self.model, "calls": spent.requests,
+            "tokens": spent.tokens, "cost_usd": spent.usd, "unpriced_tokens": spent.unpriced,
+        }  # fmt: skip
+        seen, message = dict[str, list[Seen]](), "it was shown no episode"
+        for number in range(len(agent.evidence.episodes)):
+            votes, problem = self._votes_on(agent, number)
+            message = problem or message
+            for name in agent.names if votes else ():
+                seen.setdefault(name, []).append(_together([vote[name] for vote in votes]))
+        if not seen:
+            return Proposal(failure=Failure(stage="reply", message=f"the judge did not score {agent.id}: {message}"),
+                            **about)  # fmt: skip
+        watched = Watched(subtasks={name: tuple(of_episodes) for name, of_episodes in seen.items()})
+        self._report(agent, watched)
+        return Proposal(words=watched.as_words(), **about)
+
+    def _votes_on(self, agent: _Agent, number: int) -> tuple[list[dict[str, Seen]], str]:
+        """The votes on an episode that can be read, and what is wrong with the others."""
+        votes, problem = list[dict[str, Seen]](), ""
+        for vote in range(self.settings.judge_votes):
+            for attempt in (" again", ""):
+                last = self._settled(agent, f"episode {number} vote {vote}{attempt}")
+                if last is None:
+                    continue
+                found = Failure(stage="refused", message=last.error) if last.error else None
+                found = found or read_scores(last.reply, last.finish, agent.names)
+                if not isinstance(found, Failure):
+                    votes.append(found)
+                    break
+                problem = problem or found.message
+        return votes, problem
+
+    def _report(self, agent: _Agent, watched: Watched) -> None:
+        """Say where votes on the same episode are far apart."""
+        apart = [
+            f"{name} {', '.join(f'{vote:.2f}' for vote in seen.votes)}"
+            for name, of_episodes in watched.subtasks.items()
+            for seen in of_episodes if seen.votes and max(seen.votes) - min(seen.votes) > APART
+        ]  # fmt: skip
+        if apart:
+            more = f" and {len(apart) - 3} more" if len(apart) > 3 else ""
+            self.session.context.note(
+                f"the judge disagrees with itself on {agent.id}: {'; '.join(apart[:3])}{more} (votes on one episode); "
+                "its scores are their means"
+            )
+
+
+def _heading(episode: FilmedEpisode, k: int, step: int) -> str:
+    """What stands before a frame."""
+    if not k:
+        return f"Frame 1, at the start of {episode.length} steps."
+    paid = {name: values[k] for name, values in episode.paid.items()}
+    largest = sorted(paid, key=lambda name: -abs(paid[name]))[:_TERMS]
+    told = ", ".join(f"{name} {paid[name]:.3g}" for name in paid if name in largest)
+    return f"Frame {k + 1}, after step {step} of {episode.length}. Paid since the frame before: {told or 'nothing'}."
+
+
+def _together(votes: Sequence[Seen]) -> Seen:
+    """Votes on a subtask of one episode as one: the mean, and the reason of the vote that is nearest to it."""
+    mean = fmean(vote.score for vote in votes)
+    nearest = min(votes, key=lambda vote: abs(vote.score - mean))
+    return Seen(score=mean, why=nearest.why, votes=tuple(vote.score for vote in votes))
