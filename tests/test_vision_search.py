@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import gzip
+import io
 import json
+import os
+import re
+import shutil
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from jaxreward.errors import InvalidSetting
 from jaxreward.evolution import run_search
@@ -17,6 +24,7 @@ from jaxreward.proposers.llm.cost import Amount
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evidence
 from jaxreward.records.evidence import frame_path, index_path
+from jaxreward.reports.page import write_report
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs import Proposed, Trained, read_log, read_transcript
 from tests.careful_corridor import CarefulCorridor
@@ -93,12 +101,45 @@ def test_evidence_is_of_alike_beginnings(judged):
         assert len(evidence.episodes) == 2
         for number, episode in enumerate(evidence.episodes):
             assert episode.steps[0] == 0 and episode.steps[-1] == episode.length
-            assert len(episode.steps) <= FRAMES and set(episode.paid) == set(candidate.summary.terms)
+            assert len(episode.steps) <= FRAMES and set(episode.paid) == {"arrive", "turn"}
             assert all(
                 frame_path(run, candidate.id, number, k).stat().st_size < 50_000 for k in range(len(episode.steps))
             )
         first.add(frame_path(run, candidate.id, 0, 0).read_bytes())
     assert len(first) <= 2, "the same state, on the scale of each agent's own episodes"
+
+
+def test_the_report_has_the_frames_and_the_dialogue(judged):
+    _, run, server = judged
+    page = write_report(run).read_text()
+    assert '<section id="judged">' in page and "Scores are by openai/eye" in page and "agreement of votes" in page
+    packed = re.findall(r'id="details">([^<]+)<', page)[0]
+    behind = json.loads(gzip.decompress(base64.b64decode(packed)))
+    found = seen(events_of(run))
+    for id, watched in found.items():
+        detail = behind["candidates"][id]
+        assert len(detail["episodes"]) == 2 and set(detail["seen"]) == set(watched.subtasks)
+    calls = [call for detail in behind["candidates"].values() for call in detail["exchanges"]]
+    assert len(calls) == server.calls
+    shown = [p["image"] for call in calls for m in call["messages"] for p in m["parts"] if "image" in p]
+    assert shown and set(shown) <= set(behind["frames"])
+    for data in behind["frames"].values():
+        picture = Image.open(io.BytesIO(base64.b64decode(data)))
+        assert picture.format == "JPEG" and max(picture.size) <= 160
+
+
+def test_a_report_of_a_run_whose_frames_are_gone_or_hostile(judged, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(judged[1], run)
+    first, second, *_ = sorted((run / "evidence").iterdir())
+    shutil.rmtree(first)
+    (second / "episodes.json").write_text('{"episodes": [{}]}')
+    for frame in run.glob("evidence/*/0-00.jpg"):
+        frame.write_bytes(b"<svg onload=alert(1)>")
+    page = write_report(run).read_text()
+    assert '<section id="judged">' in page
+    os.symlink("/etc", run / "evidence" / "g9999-99")
+    write_report(run)
 
 
 def test_it_is_replayed_without_a_model(judged, checker, tmp_path):

@@ -20,11 +20,11 @@ from jaxreward.extras import missing
 from jaxreward.formatting import seeds_text
 from jaxreward.objectives.demonstrations.results import told_apart
 from jaxreward.proposers.llm.cost import Amount
-from jaxreward.records import Result, Score, normalised
+from jaxreward.records import Feedback, Result, Score, normalised
 from jaxreward.reports.demonstrated import verdict
 from jaxreward.reports.plots import search_plot
 from jaxreward.reports.run_view import RunView
-from jaxreward.reports.tables import measure_of_scores, score_json, score_table, task_title
+from jaxreward.reports.tables import alignment_text, measure_of_scores, score_json, score_table, task_title
 from jaxreward.reports.timeline import Timeline
 from jaxreward.runs import Checked, Entry, Proposed, Trained, read_log, read_transcript
 from jaxreward.runs.provenance import VERSIONED, commit, device, versions
@@ -40,8 +40,11 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     summary = outcome.best.candidate.summary
     features = {"features": str(summary.observation_size) if summary else ""}
     scores = {name: baseline.score for name, baseline in outcome.baselines.items() if name != "best"}
-    rows = [(f"{label_of(s.strategy)} (best)", outcome.score, features | _normalised(outcome, outcome.score))]
-    rows += [(name, score, _normalised(outcome, score)) for name, score in scores.items()]
+    feedback = {name: baseline.feedback for name, baseline in outcome.baselines.items()}
+    trained = feedback.get("best") or outcome.best.feedback
+    more = features | _normalised(outcome, outcome.score) | _aligned(trained)
+    rows = [(f"{label_of(s.strategy)} (best)", outcome.score, more)]
+    rows += [(name, score, _normalised(outcome, score) | _aligned(feedback[name])) for name, score in scores.items()]
     fresh = "best" in outcome.baselines
     how = (
         f"{seeds_text(s.final_seeds, 'fresh ')} x {s.final_steps or s.steps:,} steps"
@@ -122,6 +125,12 @@ def _normalised(outcome: Outcome, score: Score | None) -> dict[str, str]:
     return {} if value is None else {"normalised": f"{value:.2f}"}
 
 
+def _aligned(feedback: Feedback | None) -> dict[str, str]:
+    """The column of the alignment, where the task has an instruction."""
+    text = alignment_text(feedback)
+    return {"alignment": text} if text else {}
+
+
 def _trained(outcome: Outcome) -> dict[str, list[Result]]:
     """Trained candidates in order, by search: the run's own, and best-of-n's where it was run."""
     logs = {label_of(outcome.settings.strategy): outcome.path}
@@ -152,6 +161,11 @@ def evolve_json(outcome: Outcome) -> dict[str, Any]:
         "proposer": s.proposer,
         "best": found,
         "baselines": {n: score_json(b.score) for n, b in outcome.baselines.items() if n != "best"},
+        "alignment": {
+            n: score_json(b.feedback.alignment)
+            for n, b in outcome.baselines.items()
+            if b.feedback is not None and b.feedback.alignment is not None
+        },
         "results": [_result_json(result) for result in outcome.progress.results.values()],
         "candidates": {"trained": spent.trained, "failed": spent.failed, "duplicate": spent.duplicate},
         "env_steps": spent.env_steps,

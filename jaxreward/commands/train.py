@@ -31,7 +31,7 @@ from jaxreward.programs import Checker, Program, Spec
 from jaxreward.programs.checker import read_program
 from jaxreward.reports.live import Live
 from jaxreward.reports.plots import learning_curves
-from jaxreward.reports.tables import diagnosis, figure, score_json, score_table, task_title
+from jaxreward.reports.tables import alignment_text, diagnosis, figure, score_json, score_table, task_title
 from jaxreward.runs.disk import check_target
 from jaxreward.sentences import mention
 from jaxreward.tasks import Task, has_real_actions, make_task_of
@@ -198,6 +198,7 @@ class Retrained:
                     "beside": {name: json_curve(r.extra_curve(name)[row]) for name in r.extra_metrics},
                 },
                 "beside": {name: r.extra(name)[row].tolist() for name in r.extra_metrics},
+                **({"alignment": score_json(aligned)} if (aligned := r.alignment(row)) is not None else {}),
                 "diverged": int(r.diverged[row].sum()),
                 "notices": [n.model_dump() for n in r.feedback(row).notices],
             }
@@ -260,6 +261,8 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
         extra = {
             name.replace("_", " "): figure(result.extra(name)[i].mean(), rate=False) for name in result.extra_metrics
         }
+        if aligned := alignment_text(result.feedback(i)):
+            extra["alignment"] = aligned
         rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **extra}))
     console.print(
         score_table(f"{result.measure.label} on {task}, {seeds_text(settings.seeds)} x {settings.steps:,} steps", rows)

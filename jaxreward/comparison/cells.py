@@ -209,7 +209,8 @@ class SparseCell:
             task=s.task, task_arg=s.task_arg, digest=program.digest, seeds=s.final_seeds, steps=steps,
             learner=s.learner, ppo=s.as_config()[s.learner], identity=self.identity.text, code=code.text,
             parts=dict((code if code.text else self.identity).parts), versions=versions(),
-            score=trained.score(0), env_steps=trained.env_steps, compile_s=trained.compile_s, run_s=trained.run_s,
+            score=trained.score(0), alignment=trained.alignment(0),
+            env_steps=trained.env_steps, compile_s=trained.compile_s, run_s=trained.run_s,
         )  # fmt: skip
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(self.path, found.model_dump_json(indent=1) + "\n")

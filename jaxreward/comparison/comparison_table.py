@@ -16,12 +16,18 @@ _NONE = "-"
 
 def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
     """Scores on fresh seeds, differences to best-of-n, and scores as measured by the searches."""
+    aligned = any(row.alignment is not None for row in rows)
     columns = ("strategy", "score", "95 % interval", "minus best-of-n", "95 % interval", "search score", "n")
+    columns += ("alignment", "95 % interval") if aligned else ()
     body, rate = [], _measure(rows).rate
+
+    def more(score: Score | None, limits: tuple[float, float] | None) -> tuple[str, ...]:
+        return (figure(score.mean) if score else _NONE, _range(limits, True)) if aligned else ()
+
     for name, row in zip(names(rows), rows, strict=True):
         count = str(len(row.searches)) + (f" of {row.asked}" if len(row.searches) < row.asked else "")
         if row.score is None or row.search_score is None:
-            body.append((name, *[_NONE] * 5, count))
+            body.append((name, *[_NONE] * 5, count, *more(None, None)))
             continue
         delta = row.versus_best_of_n
         body.append((
@@ -29,10 +35,14 @@ def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
             figure(delta.mean, sign=True, rate=rate) if delta else _NONE,
             _range(delta.interval if delta else None, rate, sign=True),
             figure(row.search_score.mean, rate=rate), count,
+            *more(row.alignment, interval_over_searches(row.alignment) if row.alignment else None),
         ))  # fmt: skip
     if sparse is not None:
         score, rate = sparse.score, sparse.score.measure.rate
-        body.append(("sparse", figure(score.mean, rate=rate), _range(interval(score), rate), *[_NONE] * 4))
+        body.append((
+            "sparse", figure(score.mean, rate=rate), _range(interval(score), rate), *[_NONE] * 4,
+            *more(sparse.alignment, interval(sparse.alignment) if sparse.alignment else None),
+        ))  # fmt: skip
     title = f"{_task(rows)}: {_measure(rows).label} of what each search found"
     if config := _config(rows):
         steps = config["final_steps"] or config["steps"]
@@ -139,6 +149,7 @@ def row_json(row: Row) -> dict[str, Any]:
         "task": row.task, "strategy": row.strategy, "proposer": row.proposer,
         "asked": row.asked, "searches": len(row.searches),
         "score": _mean_json(row.score), "search_score": _mean_json(row.search_score),
+        **({"alignment": _mean_json(row.alignment)} if row.alignment is not None else {}),
         "minus_best_of_n": {"mean": delta.mean, "low": low, "high": high, "pairs": delta.pairs} if delta else None,
         "used": row.used,
     }  # fmt: skip
@@ -149,6 +160,7 @@ def search_json(search: Search) -> dict[str, Any]:
     return {
         **search.key._asdict(), "path": str(search.path), "finished": search.finished, "reason": search.reason,
         "score": score_json(search.score), "search_score": score_json(search.search_score),
+        **({"alignment": score_json(search.alignment)} if search.alignment is not None else {}),
         "used": search.used, "scores": list(search.scores), "device_s": list(search.device_s),
     }  # fmt: skip
 

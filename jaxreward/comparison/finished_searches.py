@@ -19,7 +19,7 @@ from jaxreward.config import Malformed, label_of, parse_json
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.evolution.learner_options import LearnerName
 from jaxreward.operators import REPEATS
-from jaxreward.records import SUCCESS, Measure, Record, Score
+from jaxreward.records import ALIGNMENT, SUCCESS, Measure, Record, Score
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
 from jaxreward.reports.timeline import BEST_OF_N, Timeline
 from jaxreward.runs import Finished, Spent, fold, read_log
@@ -92,7 +92,8 @@ class Search:
     are None where no candidate has a score. `scores` are those of the trained candidates in order,
     None for a failure, and `device_s` the seconds of compiling and training after which each was known.
     `spent`, `compile_s` and `run_s` are of the search, without the training on fresh seeds. `reason`
-    is why it ended, or last paused.
+    is why it ended, or last paused. `alignment` is how far the best does the subtasks of the instruction, on fresh
+    seeds, where the task has one.
     """
 
     path: Path
@@ -108,6 +109,7 @@ class Search:
     scores: tuple[float | None, ...]
     device_s: tuple[float, ...]
     measure: Measure = SUCCESS
+    alignment: Score | None = None
 
     @property
     def budget(self) -> int:
@@ -159,6 +161,7 @@ def read_search(path: Path) -> Search | None:
         scores=tuple(c.result.score.mean if c.result.score else None for c in candidates),
         device_s=tuple(c.device_s for c in candidates),
         measure=started.measure,
+        alignment=fresh.feedback.alignment if fresh and fresh.feedback else None,
     )  # fmt: skip
 
 
@@ -178,6 +181,7 @@ class Sparse(Record):
     learner: LearnerName = "ppo"
     ppo: Config = Field(default_factory=dict)
     score: Score
+    alignment: Score | None = Field(default=None, exclude_if=lambda score: score is None)
     env_steps: int = 0
     compile_s: float = 0.0
     run_s: float = 0.0
@@ -238,6 +242,13 @@ class Row:
     def search_score(self) -> Score | None:
         """As measured by the searches themselves, mean over searches."""
         return mean_over([s.search_score for s in self.searches], self.measure)
+
+    @property
+    def alignment(self) -> Score | None:
+        """How far what was found does the subtasks of the instruction, on fresh seeds: mean over searches; None where
+        that is not measured."""
+        known = [s.alignment for s in self.searches]
+        return mean_over(known, ALIGNMENT) if any(score is not None for score in known) else None
 
     @property
     def used(self) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Any
 from jaxreward import files
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolution.file_code import code_of, require_same_code
+from jaxreward.evolution.filming import check_drawable
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.parts import difference
 from jaxreward.evolution.settings import EvolveSettings
@@ -142,6 +143,8 @@ class Setup:
         if strategy.asks_people:
             require("reports", "a search that has people compare agents", "strategy", "option")
         judge = judge_of(settings, strategy, described)
+        if judge is not None and settings.frames:
+            check_drawable(task)  # before anything is trained
         derived = vocabulary if is_kept else None
         return cls(task, objective, strategy, proposer, observation, judge, given, derived, code)
 

@@ -12,7 +12,7 @@ from jaxreward.records.evidence import Evidence, FilmedEpisode
 from jaxreward.records.feedback import ACCURACY, Feedback, TermCurve
 from jaxreward.records.function_library import FunctionLibrary, SharedFunction
 from jaxreward.records.instruction import Instruction, Seen, Subtask, Watched, read_subtasks, write_subtasks
-from jaxreward.records.measure import SUCCESS, Measure, Score, normalised
+from jaxreward.records.measure import ALIGNMENT, SUCCESS, Measure, Score, normalised
 from jaxreward.records.program import TRAINED_STAGES, Failure, Notice, ProgramSummary, Stage, Verdict
 from jaxreward.records.subgoals import Subgoal, Subgoals
 from jaxreward.records.task_card import TaskCard
@@ -20,6 +20,7 @@ from jaxreward.records.vocabulary import Fragment, Vocabulary
 
 __all__ = [
     "ACCURACY",
+    "ALIGNMENT",
     "SUCCESS",
     "TRAINED_STAGES",
     "Candidate",

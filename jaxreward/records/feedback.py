@@ -36,7 +36,8 @@ class Feedback(Record):
     the key `beside` in JSON. `told_apart` is of a search on whole episodes of an expert: the fitness on these
     and on the episodes of each policy that expanded the data, by the id of the request for it.
     `progress` has those of the extra metrics, by seed, that say how far an episode came, the earliest stage first;
-    `untrained` is the score of random actions, where a search looks at progress.
+    `untrained` is the score of random actions, where a search looks at progress. `alignment` is how far agents do the
+    subtasks of the task's instruction by its metrics, where each has one.
     """
 
     steps: tuple[int, ...] = ()
@@ -60,6 +61,7 @@ class Feedback(Record):
     )
     progress: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=lambda stages: not stages)
     untrained: Score | None = Field(default=None, exclude_if=lambda score: score is None)
+    alignment: Score | None = Field(default=None, exclude_if=lambda score: score is None)
     told_apart: dict[str, float] = Field(default_factory=dict, exclude_if=lambda told: not told)
     measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
     notices: tuple[Notice, ...] = ()

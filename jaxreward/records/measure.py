@@ -73,6 +73,9 @@ SUCCESS = Measure()
 """The rate of success."""
 
 
+ALIGNMENT = Measure(name="alignment")
+"""How far agents do the subtasks of an instruction, 0 to 1."""
+
 Z95 = 1.959963984540054
 """The two-sided 95 % quantile of the normal distribution."""
 

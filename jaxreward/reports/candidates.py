@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxreward.records import Exchange, Feedback, Result
 from jaxreward.reports.chart_data import curve, programs, shares, state_of, term_rows
+from jaxreward.reports.judged import Judged
 from jaxreward.reports.lineage import changes
 from jaxreward.reports.tables import interval
 from jaxreward.runs.provenance import without_header
@@ -37,12 +38,12 @@ def table(results: Sequence[Result]) -> list[Row]:
     return rows
 
 
-def details(results: Mapping[str, Result], exchanges: Sequence[Exchange]) -> dict[str, Row]:
+def details(results: Mapping[str, Result], exchanges: Sequence[Exchange], judged: Judged) -> dict[str, Row]:
     """What the page shows when a candidate is opened, by id."""
     of: dict[str, list[Row]] = {}
     for exchange in exchanges:
         of.setdefault(exchange.request_id, []).append(_exchange(exchange))
-    return {id: _detail(result, results, of.get(id, [])) for id, result in results.items()}
+    return {id: _detail(result, results, of.get(id, [])) | judged.detail(id) for id, result in results.items()}
 
 
 def _detail(result: Result, results: Mapping[str, Result], exchanges: list[Row]) -> Row:
@@ -85,19 +86,26 @@ def feedback(f: Feedback) -> Row:
 
 def _exchange(e: Exchange) -> Row:
     return {
-        "turn": e.turn, "model": e.model, "reply": _short(e.reply), "error": e.error, "finish": e.finish,
-        "messages": [{"role": str(m.get("role", "")), "content": _short(_text(m.get("content")))} for m in e.messages],
+        "turn": e.turn, "part": e.part, "model": e.model, "reply": _short(e.reply), "error": e.error,
+        "finish": e.finish,
+        "messages": [{"role": str(m.get("role", "")), "parts": _parts(m.get("content"))} for m in e.messages],
         "prompt_tokens": e.prompt_tokens, "completion_tokens": e.completion_tokens, "cost": e.cost_usd,
         "latency_s": e.latency_s,
     }  # fmt: skip
 
 
-def _text(content: Any) -> str:
-    """A message's content; of one in parts, with pictures for example, the text, and the type of other parts."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else [content]
-    return "\n".join(str(p.get("text", f"[{p.get('type', 'part')}]")) if isinstance(p, dict) else str(p) for p in parts)
+def _parts(content: Any) -> list[Row]:
+    """A message's content, as texts and paths of pictures; of other parts, the type."""
+    parts = content if isinstance(content, list | tuple) else [content]
+    return [_part(part) for part in parts]
+
+
+def _part(part: Any) -> Row:
+    if not isinstance(part, dict):
+        return {"text": _short(str(part))}
+    if part.get("type") == "image" and isinstance(part.get("path"), str):
+        return {"image": part["path"]}
+    return {"text": _short(str(part.get("text", f"[{part.get('type', 'part')}]")))}
 
 
 def _short(text: str) -> str:

@@ -40,7 +40,7 @@ _LARGEST_FILM = 1_500_000
 
 _SECTIONS = {
     "headline": "Result", "warnings": "Warnings", "film": "Video", "program": "Program", "terms": "Reward",
-    "demonstrations": "Demonstrations", "curves": "Curves", "search": "Search", "lineage": "Lineage",
+    "demonstrations": "Demonstrations", "curves": "Curves", "search": "Search", "judged": "Judge", "lineage": "Lineage",
     "functions": "Functions", "candidates": "Candidates", "failures": "Failures", "cost": "Time and cost",
     "reproduce": "Reproduce",
 }  # fmt: skip
@@ -128,6 +128,7 @@ def render(view: RunView) -> str:
     shown = dict.fromkeys(("film", "program", "terms"), best is not None) | {
         "curves": "curves" in report.charts,
         "demonstrations": report.demonstrated is not None and bool(report.demonstrated.charts),
+        "judged": bool(report.judged.agents),
         "lineage": bool(report.lineage),
         "functions": bool(report.library.shared),
     }
@@ -139,7 +140,7 @@ def render(view: RunView) -> str:
         script=Markup(_asset("report.js")),
         library=Markup(_library()),
         data=Markup(_json(_data(report)).replace("<", "\\u003c")),
-        packed=base64.b64encode(gzip.compress(_json(details(view.results, view.exchanges)).encode(), mtime=0)).decode(),
+        packed=_packed(report),
         film=_film(view),
         film_command=shlex.join(["jaxreward", "film", str(view.path)]),
         highlighted=Markup(_highlighted(printable(report.source))),
@@ -156,6 +157,13 @@ def render(view: RunView) -> str:
         version=versions()["jaxreward"],
         written=time.strftime("%Y-%m-%d %H:%M"),
     )
+
+
+def _packed(report: Report) -> str:
+    """What the page unpacks when a candidate is first opened: details by id, and frames by their paths in the run."""
+    view, judged = report.view, report.judged
+    content = {"candidates": details(view.results, view.exchanges, judged), "frames": judged.frames()}
+    return base64.b64encode(gzip.compress(_json(content).encode(), mtime=0)).decode()
 
 
 def _labels(view: RunView) -> dict[str, str]:

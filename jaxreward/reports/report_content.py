@@ -27,11 +27,12 @@ from jaxreward.reports.chart_data import (
     use_rows,
 )
 from jaxreward.reports.demonstrated import Demonstrated
+from jaxreward.reports.judged import Judged
 from jaxreward.reports.lineage import LineageStep, lineage
 from jaxreward.reports.model_costs import ModelCost, model_costs
 from jaxreward.reports.run_text import resume_command
 from jaxreward.reports.run_view import RunView
-from jaxreward.reports.tables import figure, task_title
+from jaxreward.reports.tables import alignment_text, figure, task_title
 from jaxreward.reports.warnings import RunWarning, run_warnings
 from jaxreward.runs.provenance import without_header
 
@@ -44,7 +45,8 @@ FUNCTIONS = 12
 @dataclass(frozen=True)
 class Report:
     """The content of a run's report. Charts are Vega-Lite specifications by name; one without data is missing.
-    `demonstrated` is what a search on demonstrations adds, its charts excepted, which are among the others."""
+    `demonstrated` is what a search on demonstrations adds, its charts excepted, which are among the others; `judged`
+    are the agents that a judge saw."""
 
     view: RunView
     title: str
@@ -59,6 +61,7 @@ class Report:
     table: list[dict[str, Any]]
     library: FunctionLibrary
     demonstrated: Demonstrated | None
+    judged: Judged
 
     @property
     def measure(self) -> Measure:
@@ -67,6 +70,12 @@ class Report:
     @property
     def winner(self) -> ScoredProgram | None:
         return next((p for p in self.programs if p.name == WINNER), None)
+
+    @property
+    def alignments(self) -> list[tuple[str, str]]:
+        """How far the winner and the baselines do the subtasks of the instruction."""
+        each = [(p.name, alignment_text(p.feedback)) for p in self.programs]
+        return [(name, text) for name, text in each if text]
 
     @property
     def source(self) -> str:
@@ -113,6 +122,7 @@ def make_report(view: RunView) -> Report:
         table=table(list(view.results.values())),
         library=library,
         demonstrated=demonstrated,
+        judged=Judged.of(view.path, view.results),
     )
 
 

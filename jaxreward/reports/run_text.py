@@ -15,10 +15,10 @@ from typing import Any
 from jaxreward.config import is_file, label_of
 from jaxreward.formatting import count, dollars, seeds_text, span
 from jaxreward.records import Result, Score
-from jaxreward.reports.baselines import Gap, gap
+from jaxreward.reports.baselines import Gap, gap, scored_programs
 from jaxreward.reports.run_tables import aligned, score_text, summary_json, task_of
 from jaxreward.reports.run_view import RunView
-from jaxreward.reports.tables import figure, score_json
+from jaxreward.reports.tables import alignment_text, figure, score_json
 from jaxreward.reports.timeline import BEST_OF_N, CHECKING, FINAL, PROPOSING, TRAINING, Period, better
 from jaxreward.reports.warnings import is_about
 from jaxreward.reports.watched import seen_text, watched_of
@@ -100,6 +100,10 @@ def run_json(view: RunView) -> dict[str, Any]:
             name: {"score": score_json(score), "verdict": verdict}
             for name, (score, verdict) in baseline_verdicts(view).items()
         },
+        "alignment": {
+            p.name: score_json(p.feedback.alignment)
+            for p in scored_programs(view) if p.feedback is not None and p.feedback.alignment is not None
+        },
         "attempts": view.progress.spent.attempts,
         "failures": view.failures,
         "lineage": [{"id": c.id, "operator": c.operator} for c in view.ancestry],
@@ -154,6 +158,12 @@ def standing_line(view: RunView, now: float) -> str:
             return f"{standing} {ago}: {view.reason}"
 
 
+def _alignments(view: RunView) -> str:
+    """How far the best and the baselines do the subtasks of the instruction."""
+    each = {p.name: alignment_text(p.feedback) for p in scored_programs(view)}
+    return "; ".join(f"{name} {text}" for name, text in each.items() if text)
+
+
 def paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
     """Labels and texts."""
     best, spent = view.best, view.progress.spent
@@ -171,6 +181,8 @@ def paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
             "fresh",
             f"{score_text(view.final)}, trained again on {seeds_text(view.final.n, 'fresh ')} x {steps:,} steps",
         )
+    if alignments := _alignments(view):
+        yield "alignment", alignments
     for k, (name, (score, verdict)) in enumerate(baseline_verdicts(view).items()):
         yield "" if k else "against", f"{name} {score_text(score)}" + (f": {verdict}" if verdict else "")
     if view.ancestry:

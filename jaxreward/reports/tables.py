@@ -110,6 +110,15 @@ def score_json(score: Score | None) -> dict[str, Any] | None:
     return found if score.measure == SUCCESS else {**found, "measure": score.measure.model_dump()}
 
 
+def alignment_text(feedback: Feedback | None) -> str:
+    """How far agents do the subtasks of an instruction, with its 95 % interval; empty where that is not measured."""
+    score = feedback.alignment if feedback is not None else None
+    if score is None:
+        return ""
+    low, high = interval(score)
+    return f"{figure(score.mean)} ({figure(low)} to {figure(high)})"
+
+
 def figure(value: float, digits: int = 3, sign: bool = False, rate: bool = True) -> str:
     """A score for a table: `digits` decimals, fewer of a large number; of a small one that is no `rate`,
     `digits` significant digits."""

@@ -59,6 +59,14 @@ def subgoals_of(task: Task) -> Subgoals:
     return found
 
 
+def subtask_metrics(task: Task) -> tuple[str, ...]:
+    """The extra metrics by which the subtasks of the task's instruction are measured, one each; empty where one of them
+    has none, or there is no instruction."""
+    instruction = instruction_of(task)
+    metrics = tuple(subtask.metric for subtask in instruction.subtasks) if instruction is not None else ()
+    return metrics if all(metrics) else ()
+
+
 def instruction_of(task: Task) -> Instruction | None:
     """How the task is to be done, where it says so.
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxreward.errors import InvalidSetting
 from jaxreward.formatting import count, printable, span
 from jaxreward.programs import Program
-from jaxreward.records import SUCCESS, Feedback, Measure, Score, TermCurve
+from jaxreward.records import ALIGNMENT, SUCCESS, Feedback, Measure, Score, TermCurve
 from jaxreward.table import Table, escaped
 from jaxreward.tasks import Task
 from jaxreward.training.association import FEW, association, won_or_lost
@@ -53,6 +53,7 @@ class TrainResult:
         peak_bytes: device memory that the largest chunk needs, as the compiler reports it.
         extra_metrics: names of what the task's metric measures besides its value.
         progress: those of them that say how far an episode came, the earliest stage first.
+        subtask_metrics: those of them by which the subtasks of the task's instruction are measured.
         measure: what the value of the task's metric means.
         reasons: why a rung stopped the candidate, "" where none did.
         collector, compilation, population: how experience was collected, see `execution.Execution`.
@@ -77,6 +78,7 @@ class TrainResult:
     peak_bytes: int
     extra_metrics: tuple[str, ...] = ()
     progress: tuple[str, ...] = ()
+    subtask_metrics: tuple[str, ...] = ()
     measure: Measure = SUCCESS
     reasons: tuple[str, ...] = ()
     collector: str = ""
@@ -250,6 +252,22 @@ class TrainResult:
         episodes = int(history.episodes[history.last, 0].sum())
         return Score(mean=float(values.mean()), se=se, n=n, episodes=episodes, measure=self.measure)
 
+    def alignment(self, candidate: int) -> Score | None:
+        """How far the agents of a candidate do the subtasks of the task's instruction, 0 to 1, by its metrics: the mean
+        over subtasks and held-out episodes, 0 of a seed that diverged. None where not every subtask has a metric.
+
+        The standard error is that of the mean over seeds; of one seed, the largest that its episodes allow.
+        """
+        candidate = _position("candidate", candidate, len(self.programs))
+        if not self.subtask_metrics:
+            return None
+        found = np.stack([self.extra(name)[candidate] for name in self.subtask_metrics])
+        values = np.nan_to_num(found).clip(0.0, 1.0).mean(0) * ~self.diverged[candidate]
+        history, n, mean = self.histories[candidate], len(values), float(values.mean())
+        episodes = int(history.episodes[history.last, 0].sum())
+        se = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float(np.sqrt(mean * (1 - mean) / max(1, episodes)))
+        return Score(mean=mean, se=se, n=n, episodes=episodes, measure=ALIGNMENT)
+
     def feedback(self, candidate: int) -> Feedback:
         """Curves, reward terms and warnings of one candidate, averaged over its seeds."""
         candidate = _position("candidate", candidate, len(self.programs))
@@ -283,6 +301,7 @@ class TrainResult:
             "diverged": int(self.diverged[candidate].sum()),
             "measure": self.measure,
             "extra_metrics": {name: float(self.extra(name)[candidate].mean()) for name in self.extra_metrics},
+            "alignment": self.alignment(candidate),
             "progress": {
                 name: tuple((np.nan_to_num(self.extra(name)[candidate]) * ~self.diverged[candidate]).round(4).tolist())
                 for name in self.progress

@@ -26,6 +26,7 @@ from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, metric_names, progress_names, require_sound
+from jaxreward.tasks.documentation import subtask_metrics
 from jaxreward.timing import CLOCK
 from jaxreward.training.arguments import check_function, check_ppo, check_rungs, check_task, for_budget, seeds_of, whole
 from jaxreward.training.candidates import Candidate, programs_of
@@ -265,6 +266,7 @@ class _Training:
             peak_bytes=self.peak,
             extra_metrics=metric_names(self.task),
             progress=progress_names(self.task),
+            subtask_metrics=subtask_metrics(self.task),
             measure=self.measure,
             collector=self.collector,
             compilation=self.compilation,

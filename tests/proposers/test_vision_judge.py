@@ -19,7 +19,7 @@ from jaxreward.proposers.llm.cost import Amount
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.vision_judge import VisionJudge
 from jaxreward.proposers.proposer import Context
-from jaxreward.records import Evidence, FilmedEpisode, Watched
+from jaxreward.records import Evidence, FilmedEpisode, Result, Watched
 from jaxreward.records.evidence import frame_path, index_path
 from tests.careful_corridor import CarefulCorridor
 from tests.proposers.material import XLAND, request, result
@@ -52,7 +52,7 @@ def filmed(run, id, levels=LEVELS):
     index_path(run, id).write_text(Evidence(episodes=episodes).model_dump_json())
 
 
-def watch(id, plan=PLAN, name=""):
+def watch(id, plan: Result | None = PLAN, name=""):
     made = request("watch", result("", 0.5, name=id))
     return made.model_copy(update={"id": name or f"watch-{id}", "plan": plan})
 

@@ -252,11 +252,11 @@ def test_every_question_leads_to_a_section(page):
 def test_the_page_holds_the_program_and_all_candidates(page, view):
     rows = json.loads(embedded(page, "run"))["table"]
     assert [row["id"] for row in rows] == list(view.results)
-    behind = json.loads(gzip.decompress(base64.b64decode(embedded(page, "details"))))
+    behind = json.loads(gzip.decompress(base64.b64decode(embedded(page, "details"))))["candidates"]
     assert behind.keys() == view.results.keys()
     best = view.best.candidate
     assert behind[best.id]["source"] == best.source.rstrip()
-    assert "Write a program for" in behind[best.id]["exchanges"][0]["messages"][0]["content"]
+    assert "Write a program for" in behind[best.id]["exchanges"][0]["messages"][0]["parts"][0]["text"]
     assert '<span class="nf">get_observation</span>' in page, "the winner's source is highlighted"
     functions, whole = page.split("The whole file, with its constants and helpers")
     assert functions.rfind("compute_reward</span>") > functions.rfind("get_observation</span>") > 0

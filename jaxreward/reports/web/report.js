@@ -133,17 +133,48 @@
     ids.forEach((id, i) => line.append(i ? ", " : "", rows.has(id) ? opener(id) : id));
     return line;
   };
-  const exchange = (call, i) => {
+  const picture = (path, frames, caption = path) =>
+    frames[path]
+      ? make("figure", { class: "frame" }, make("img", { src: `data:image/jpeg;base64,${frames[path]}`, alt: caption }), make("figcaption", {}, caption))
+      : make("p", { class: "means" }, path);
+  // Texts and pictures of a message in their order; a text that stands before a picture is its caption.
+  const parts = (message, frames) => {
+    const shown = [];
+    let strip = null;
+    message.parts.forEach((part, i) => {
+      if (part.image !== undefined) {
+        if (!strip) shown.push((strip = make("div", { class: "strip" })));
+        strip.append(picture(part.image, frames, message.parts[i - 1]?.text ?? part.image));
+      } else if (message.parts[i + 1]?.image === undefined) {
+        strip = null;
+        shown.push(pre(part.text, message.role, true));
+      }
+    });
+    return shown;
+  };
+  const filmed = (id, episode, number, frames) => {
+    const paid = (k) => Object.entries(episode.paid).map(([name, values]) => `${name} ${values[k].toPrecision(3) * 1}`).join(", ");
+    return make("div", {},
+      make("h3", {}, `Episode ${number + 1}: ${episode.length} steps, ${run.metric} ${episode.success.toPrecision(3) * 1}`),
+      make("div", { class: "strip" }, ...episode.steps.map((step, k) =>
+        picture(`evidence/${id}/${number}-${String(k).padStart(2, "0")}.jpg`, frames, `step ${step}${k ? `: ${paid(k)}` : ""}`))));
+  };
+  const scores = (subtasks) => make("dl", { class: "seen" }, ...Object.entries(subtasks).flatMap(([name, seen]) => [
+    make("dt", {}, `${name} ${(seen.reduce((sum, s) => sum + s.score, 0) / Math.max(1, seen.length)).toFixed(2)}`),
+    ...seen.map((s) => make("dd", {}, `${s.score.toFixed(2)}${s.votes && s.votes.length > 1 ? ` (votes ${s.votes.join(", ")})` : ""}: ${s.why}`)),
+  ]));
+  const exchange = (call, i, frames) => {
     const cost = call.cost === null ? "price unknown" : `$${call.cost.toFixed(4)}`;
-    const title = `Call ${i + 1}: ${call.model}, ${call.prompt_tokens} + ${call.completion_tokens} tokens, ${cost}, ${call.latency_s} s`;
+    const title = `Call ${i + 1}${call.part ? `, ${call.part}` : ""}: ${call.model}, ${call.prompt_tokens} + ${call.completion_tokens} tokens, ${cost}, ${call.latency_s} s`;
     return section(title, false,
       call.error ? make("p", { class: "down" }, call.error) : null,
-      ...call.messages.flatMap((message) => [make("h3", {}, message.role), pre(message.content, message.role, true)]),
+      ...call.messages.flatMap((message) => [make("h3", {}, message.role), ...parts(message, frames)]),
       make("h3", {}, "reply"), pre(call.reply || "(none)", "reply", true));
   };
 
   const fillCandidate = async (id) => {
-    const [row, more] = [rows.get(id), (await details())[id]];
+    const { candidates, frames } = await details();
+    const [row, more] = [rows.get(id), candidates[id]];
     const body = $("candidate-body");
     $("candidate-title").textContent = `${id} · ${row ? row.operator : "words"}`;
     body.replaceChildren();
@@ -177,12 +208,14 @@
       if (feedback.terms.length) split.append(graph("terms", feedback.terms, "What each reward term paid per step."));
       body.append(section("Training", true, split, figures(Object.entries(feedback.figures))));
     }
+    if (more.seen && Object.keys(more.seen).length) body.append(section("What was seen of its agent", true, scores(more.seen)));
+    if (more.episodes && more.episodes.length) body.append(section(`Frames of its agent (${more.episodes.length} episodes)`, true, ...more.episodes.map((e, n) => filmed(id, e, n, frames))));
     if (more.thought) body.append(section("Idea", true, make("blockquote", {}, more.thought)));
     if (more.words) body.append(section("Reply in words", true, pre(more.words, "words", true)));
     if (more.changes.length) body.append(section(`Changes from ${row.parents[0]}`, true, diff(more.changes)));
     if (more.source) body.append(section("Program", !more.changes.length, pre(more.source, "program")));
     if (more.summary && more.summary.reads.length) body.append(make("p", { class: "means" }, `Reads ${more.summary.reads.join(", ")}. Digest ${more.summary.digest.slice(0, 12)}.`));
-    if (more.exchanges.length) body.append(section(`Prompts and replies (${more.exchanges.length})`, false, ...more.exchanges.map(exchange)));
+    if (more.exchanges.length) body.append(section(`Prompts and replies (${more.exchanges.length})`, false, ...more.exchanges.map((call, i) => exchange(call, i, frames))));
     body.scrollTop = 0;
     for (const [place, spec] of places) await draw(place, spec);
   };
