@@ -7,11 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 from jaxreward.errors import End, EndCause, InvalidSetting, UserError
 from jaxreward.evolution import run_search
+from jaxreward.evolution.filming import policy_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.proposers.judging import ScriptedJudge
 from jaxreward.proposers.proposer import Answers, OneByOne
@@ -21,7 +23,7 @@ from jaxreward.runs import Asked, Checked, Proposed, Trained, read_log
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.search.selection import merit, scored
 from jaxreward.tasks import card
-from jaxreward.training import PPO
+from jaxreward.training import PPO, train
 from tests.careful_corridor import BACK, CarefulCorridor
 from tests.silent import Silent
 
@@ -247,3 +249,25 @@ def test_a_value_that_is_no_number_is_not_done(result_of):
 def test_subtasks_are_read_as_they_are_written():
     words = "\n".join(["- reach: come near: nearer", "- Hold: no name", "text", "- reach: twice", "- pull: now"])
     assert [(s.name, s.words) for s in read_subtasks(words)] == [("reach", "come near: nearer"), ("pull", "now")]
+
+
+def test_agents_go_on_from_the_policy_of_the_best(checker, tmp_path):
+    """A program of the second iteration, trained from the policy of its parent, gives what the search has."""
+    events = search(checker, tmp_path, option=("samples=2", "warm=true"), evolve="reward", steps=256)
+    store = Checkpoints(tmp_path / "run" / "checkpoints")
+    first, second = (e.results for e in events if isinstance(e, Trained))
+    (parent,) = second[0].candidate.parents
+    assert parent in {r.candidate.id for r in first}
+    program = checker.check(second[0].candidate.source, TASK)[1]
+    start, kept = (policy_of(store, [f"policy-{id}"], TASK, program, SETTINGS.ppo)
+                   for id in (parent, second[0].candidate.id))  # fmt: skip
+    warm, cold = (train(TASK, [program], SETTINGS.ppo, seeds=1, steps=256, start=of).variables(0, 0)
+                  for of in (start, None))  # fmt: skip
+    near = [np.allclose(a, b, atol=1e-4) for a, b in zip(jax.tree.leaves(warm), jax.tree.leaves(kept), strict=True)]
+    far = [np.allclose(a, b, atol=1e-4) for a, b in zip(jax.tree.leaves(cold), jax.tree.leaves(kept), strict=True)]
+    assert all(near) and not all(far)
+
+
+def test_only_agents_that_observe_alike_go_on():
+    with pytest.raises(InvalidSetting, match="only with the same observation"):
+        dataclasses.replace(SETTINGS, option=("warm=true",), evolve="both").check()

@@ -14,11 +14,13 @@ import numpy as np
 from jaxreward import files
 from jaxreward.config import parse_json
 from jaxreward.evolution.evidence import save_evidence
+from jaxreward.evolution.filming import policy_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.function_source.scopes import bound_in
 from jaxreward.function_source.statements import closure, split
 from jaxreward.objectives.training.generation import Agents
 from jaxreward.operators import REPEATS
+from jaxreward.programs import Program
 from jaxreward.programs.entries import DEBUG
 from jaxreward.proposers.human.judge import PICTURES
 from jaxreward.proposers.judging import AgentJudge
@@ -34,6 +36,7 @@ from jaxreward.search import State
 from jaxreward.tasks import Drawable, Task
 from jaxreward.training import Learner, TrainResult
 from jaxreward.training.episodes import play
+from jaxreward.training.networks import Variables
 
 POLICY = "best-policy.json"
 """File of a run with the digest of the program that the policy in `checkpoints/best-policy` was trained with."""
@@ -91,6 +94,18 @@ def save_agents(
                 run.path, agents.candidate, task, trained.programs[row], policy, settings.hyper,
                 episodes=settings.llm.judge_episodes, frames=settings.frames,
             )  # fmt: skip
+
+
+def policy_of_parent(
+    store: Checkpoints, candidates: Sequence[Candidate], task: Task, programs: Sequence[Program], ppo: Learner
+) -> Variables | None:
+    """The policy of the one program that all candidates were made from; None where there is no such program, or no
+    policy of it."""
+    parents = {candidate.parents[:1] for candidate in candidates}
+    first = next(iter(parents), ())
+    if len(parents) != 1 or not first:
+        return None
+    return policy_of(store, [f"policy-{first[0]}"], task, programs[0], ppo)
 
 
 def keep_policy_of(run: Run, store: Checkpoints, best: Result | None) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxreward.formatting import printable
@@ -20,9 +19,9 @@ from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.tasks import Drawable, Task, compiler_options, measure_of, mission_of
 from jaxreward.tasks.documentation import state_leaves
 from jaxreward.training import Learner
-from jaxreward.training.algorithms import network_of
 from jaxreward.training.episodes import Episode, play, telling
 from jaxreward.training.networks import Variables
+from jaxreward.training.warm_start import policy_shapes
 
 EPISODES = 33
 """Episodes that are played; an odd number has a median."""
@@ -34,11 +33,8 @@ OF_THE_SEARCH = "the agent that the search trained, the best of its seeds"
 
 def policy_of(store: Checkpoints, tags: Sequence[str], task: Task, program: Program, ppo: Learner) -> Variables | None:
     """The policy under the first of `tags` that a run has saved; None if there is none for this program."""
-    network: Any = network_of(task, ppo)
-    memory = network.memory(())
-    like = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros(program.observation_size), memory)
     kept = [tag for tag in tags if tag in store.tags()]
-    return store.restore(kept[0], like) if kept else None
+    return store.restore(kept[0], policy_shapes(task, program, ppo)) if kept else None
 
 
 def check_drawable(task: Task) -> None:

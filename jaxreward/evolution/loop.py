@@ -15,7 +15,14 @@ import jax
 import numpy as np
 
 from jaxreward.errors import End, EndCause
-from jaxreward.evolution.artifacts import comparable, keep_policy_of, save_agents, save_best_policy, save_interface
+from jaxreward.evolution.artifacts import (
+    comparable,
+    keep_policy_of,
+    policy_of_parent,
+    save_agents,
+    save_best_policy,
+    save_interface,
+)
 from jaxreward.evolution.budget import ends, next_requests, unconfirmed
 from jaxreward.evolution.endings import ending, withdrawn
 from jaxreward.evolution.own_answers import (
@@ -71,6 +78,7 @@ from jaxreward.search.strategy import was_trained
 from jaxreward.timing import CLOCK
 from jaxreward.training import Interrupted
 from jaxreward.training import Progress as TrainingProgress
+from jaxreward.training.networks import Variables
 
 # Generations in a row in which nothing could be trained that end the run.
 _MAX_UNTRAINED = 5
@@ -130,7 +138,8 @@ class Evolution:
         self.bench = Bench(
             run.path, self.store, checker, lambda: expansions_of(self.progress),
             lambda: tuple(self.progress.results.values()), lambda: room_of(self.progress),
-            lambda: covering_of(self.proposer, settings), self._watch, lambda: stop.requested, watcher.note,
+            lambda: covering_of(self.proposer, settings), self._policy, self._watch, lambda: stop.requested,
+            watcher.note,
         )  # fmt: skip
         self.objective.open(self.bench)
 
@@ -376,12 +385,24 @@ class Evolution:
             for program in scored.programs:  # with other weights, some may be new
                 self.run.save_program(program.digest, program.source)
             sound = [agents for agents in scored.agents if agents.sound]
-            if self.judge is not None or self.strategy.watches:
+            if self._keeps_all:
                 save_agents(self.run, self.store, sound, self.task, self.settings, self.judge)
             else:
                 save_best_policy(self.run, self.store, sound, comparable(best, candidates, self.progress.state))
         self.log(Trained(results=scored.results, compile_s=scored.compile_s, run_s=scored.run_s))
         self.forget(tag)
+
+    @property
+    def _keeps_all(self) -> bool:
+        """Whether the policies of all candidates are kept: a judge says later which is the best, or children need
+        them."""
+        return self.judge is not None or self.strategy.watches or self.strategy.starts_warm
+
+    def _policy(self, candidates: Sequence[Candidate], programs: Sequence[Program]) -> Variables | None:
+        """The policy that agents begin with."""
+        if not self.strategy.starts_warm:
+            return None
+        return policy_of_parent(self.store, candidates, self.task, programs, self.settings.hyper)
 
     def forget(self, tag: str) -> None:
         """Delete the checkpoints of a training that is logged."""
@@ -397,6 +418,6 @@ class Evolution:
     def store_best(self, score: Score | None = None) -> None:
         """Write `best_interface.py`, with `score` in place of that of the search."""
         best = self.strategy.best(self.progress.state)
-        if self.strategy.watches:
+        if self._keeps_all:
             keep_policy_of(self.run, self.store, best)
         save_interface(self.run, self.settings, self.progress, best, score)

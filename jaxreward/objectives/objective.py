@@ -11,6 +11,7 @@ from jaxreward.programs import Checker, Program
 from jaxreward.records import Candidate, FunctionLibrary, Measure, Request, Result, Score
 from jaxreward.training import Progress
 from jaxreward.training.executor import Store
+from jaxreward.training.networks import Variables
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Bench:
         results: of all candidates of complete generations, in the order of the requests.
         room: the largest observation and number of terms so far.
         covering: sources of programs that together have all that a proposer builds programs from, where that is known.
+        start: of candidates and their programs, the policy that their agents begin with, None for new agents.
         progress: called with a label and the state of a training.
         should_stop: asked before every update; a training then raises `training.Interrupted`.
         note: called with a sentence for the user.
@@ -37,6 +39,7 @@ class Bench:
     results: Callable[[], Sequence[Result]]
     room: Callable[[], tuple[int, int]]
     covering: Callable[[], Sequence[str]]
+    start: Callable[[Sequence[Candidate], Sequence[Program]], Variables | None]
     progress: Callable[[str, Progress], None]
     should_stop: Callable[[], bool]
     note: Callable[[str], None]

@@ -43,7 +43,11 @@ def details(results: Mapping[str, Result], exchanges: Sequence[Exchange], judged
     of: dict[str, list[Row]] = {}
     for exchange in exchanges:
         of.setdefault(exchange.request_id, []).append(_exchange(exchange))
-    return {id: _detail(result, results, of.get(id, [])) | judged.detail(id) for id, result in results.items()}
+    asked = {agent.id: of.get(agent.request, []) for agent in judged.agents}
+    return {
+        id: _detail(result, results, of.get(id, [])) | judged.detail(id) | {"judging": asked.get(id, [])}
+        for id, result in results.items()
+    }
 
 
 def _detail(result: Result, results: Mapping[str, Result], exchanges: list[Row]) -> Row:

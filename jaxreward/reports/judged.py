@@ -24,9 +24,10 @@ LARGEST = 6_000_000
 
 @dataclass(frozen=True)
 class JudgedAgent:
-    """An agent that was judged: its candidate, its score by the task's metric, and what was seen."""
+    """An agent that was judged: its candidate, the request to judge it, its score by the metric, what was seen."""
 
     id: str
+    request: str
     score: Score | None
     watched: Watched
 
@@ -47,7 +48,7 @@ class Judged:
             watched = Watched.read(result.words) if result.candidate.operator == "watch" else None
             if watched is not None:
                 id = result.candidate.parents[0]
-                found[id] = JudgedAgent(id, results[id].score if id in results else None, watched)
+                found[id] = JudgedAgent(id, result.candidate.id, results[id].score if id in results else None, watched)
                 by = result.candidate.model or result.candidate.proposer
         agents = sorted(found.values(), key=lambda agent: -agent.watched.score)
         return cls(run, tuple(agents), by)

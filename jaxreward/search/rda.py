@@ -58,7 +58,8 @@ class RDA(SearchStrategy[RDAMemory]):
     of it. The best is the one with the highest visual score (Watched.score), by success among equals. After an
     iteration the subtasks may be reworded, and their number stays. `subtasks`, `watch` and `revise` turn off subtasks,
     the judge (the best is then the one with the best score, and programs reflect on how training went), and the
-    rewording: the paper's ablations (figure 7).
+    rewording; with `warm` the agents of a program begin with the policy of the one that it was made from: the paper's
+    ablations (figure 7).
     """
 
     name: ClassVar[str] = "rda"
@@ -71,6 +72,7 @@ class RDA(SearchStrategy[RDAMemory]):
     subtasks: bool = True
     watch: bool = True
     revise: bool = True
+    warm: bool = False
 
     def _validate(self) -> None:
         if self.evolve == "observation":
@@ -78,12 +80,21 @@ class RDA(SearchStrategy[RDAMemory]):
         if self.bandit:
             raise InvalidSetting("Strategy rda goes by its judge: leave bandit out.", "strategy.bandit", "strategy")
         require_integer(self.name, "samples", self.samples, 1)
-        for name in ("subtasks", "watch", "revise"):
+        for name in ("subtasks", "watch", "revise", "warm"):
             require_flag(self.name, name, getattr(self, name))
+        if self.warm and self.evolve != "reward":
+            raise InvalidSetting(
+                "agents go on from a policy only with the same observation: say evolve=reward, or warm=false", "evolve",
+                "strategy.warm",
+            )  # fmt: skip
 
     @property
     def watches(self) -> bool:
         return self.watch
+
+    @property
+    def starts_warm(self) -> bool:
+        return self.warm
 
     def _init(self) -> RDAMemory:
         return RDAMemory()

@@ -82,7 +82,8 @@ class SearchStrategy(ABC, Generic[M]):
 
     A subclass is a frozen dataclass of options that sets `name` and implements `_validate`, `_init`, `_ask`
     and `_tell`. It may override `_tell_words` (results of requests for words), `_tell_ablated`, `_best`, `finished`,
-    `account`, `words_expected`, `owes_votes`, `unsettled`, `rescoring`, `asks_people` and `watches`, and nothing else.
+    `account`, `words_expected`, `owes_votes`, `unsettled`, `rescoring`, `asks_people`, `watches` and `starts_warm`,
+    and nothing else.
     `natural` is what it evolves by default, `ablates` and `confirms` whether it takes the options `ablations` and
     `confirm`, `learns` whether its programs may depend on the scores of others; `with_model` are options in place of
     their defaults where the proposer chooses new programs by a model of the scores; `instructed` strategies are for
@@ -137,6 +138,11 @@ class SearchStrategy(ABC, Generic[M]):
     @property
     def watches(self) -> bool:
         """Whether a judge watches its agents, and says how well they do each subtask of the task's instruction."""
+        return False
+
+    @property
+    def starts_warm(self) -> bool:
+        """Whether the agents of a program begin with the policy of its parent."""
         return False
 
     def words_expected(self, candidates: int) -> int:

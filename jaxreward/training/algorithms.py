@@ -12,7 +12,7 @@ from jaxreward.tasks import Task
 from jaxreward.training import ppo, sac
 from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.learn_stats import LearnStats
-from jaxreward.training.networks import ActorCritic, Params, PolicyNetwork, init_padded
+from jaxreward.training.networks import ActorCritic, Params, PolicyNetwork, Variables, init_padded, parts_of
 from jaxreward.training.rollout import Trajectory
 from jaxreward.training.sac_hyperparameters import SAC, Learner
 from jaxreward.training.soft_networks import SoftActor, SoftCritic, init_soft, shapes_of
@@ -36,6 +36,10 @@ class Algorithm(Protocol):
 
     def new_agent(self, params: Params, hyper: Any, width: int, network: Any) -> Any:
         """An agent that has learned nothing, with `params`, `variables` and `diverged`."""
+        ...
+
+    def with_policy(self, agent: Any, variables: Variables) -> Any:
+        """An agent that has learned nothing but a policy of before: its `variables`, padded as the agent's own."""
         ...
 
     def learn(
@@ -63,6 +67,10 @@ class _PPO:
 
     def new_agent(self, params: Params, hyper: PPO, width: int, network: ActorCritic) -> ppo.Agent:
         return ppo.new_agent(params, hyper, width)
+
+    def with_policy(self, agent: ppo.Agent, variables: Variables) -> ppo.Agent:
+        params, moments = parts_of(variables)
+        return agent.replace(params=params, moments=moments)
 
     def learn(
         self, agent: ppo.Agent, trajectory: Trajectory, finite: jax.Array, key: jax.Array, progress: jax.Array,
@@ -95,6 +103,12 @@ class _SAC:
 
     def new_agent(self, params: Params, hyper: SAC, width: int, network: SoftActor) -> sac.SoftAgent:
         return sac.new_agent(params, hyper, width, network)
+
+    def with_policy(self, agent: sac.SoftAgent, variables: Variables) -> sac.SoftAgent:
+        """The critics start afresh."""
+        params, moments = parts_of(variables)
+        learned = agent.learned.replace(params={**agent.params, "actor": params})
+        return agent.replace(learned=learned, moments=moments)
 
     def learn(
         self, agent: sac.SoftAgent, trajectory: Trajectory, finite: jax.Array, key: jax.Array, progress: jax.Array,

@@ -32,7 +32,7 @@ from jaxreward.training.imitation.cloning import clone
 from jaxreward.training.imitation.discriminator import init_discriminator, new_discriminator
 from jaxreward.training.imitation.learning import learn_adversarially
 from jaxreward.training.learn_stats import LearnStats
-from jaxreward.training.networks import PolicyNetwork
+from jaxreward.training.networks import PolicyNetwork, Variables, pad
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
 from jaxreward.training.rollout import RolloutState, Trajectory, action_noise, reset_pool, start_rollout
@@ -233,12 +233,14 @@ class Chunk:
     def _noise(self, keys: jax.Array, envs: int) -> jax.Array:
         return _noise_of(self.network.distribution, envs, self.ppo.length + 1)(keys)
 
-    def start(self) -> TrainerState:
-        """The state before the first update."""
+    def start(self, policy: Variables | None = None) -> TrainerState:
+        """The state before the first update; `policy` is that of one agent, which all agents begin with."""
         params = self._by_width(partial(self.algorithm.init, self.network, self.ppo))
         with jax.default_device(self.device):
             pool = self._resets(_fold(self._keys, _START), self.ppo.envs)
             agents = _new_agents(self.ppo, self.population.width, self.network, self._method, params, self._judges())
+            if policy is not None:
+                agents = _with_policy(self.ppo, agents, pad(policy, self.population.width))
             return TrainerState(agents, _new_rollout(self.task, self.network, self.shape[0], pool))
 
     def _judges(self) -> Any:
@@ -337,6 +339,12 @@ def _new_agents(
     if not isinstance(method, Adversarial):
         return agents
     return agents.replace(discriminator=jax.vmap(jax.vmap(new_discriminator))(judges))
+
+
+@partial(jax.jit, static_argnums=0)
+def _with_policy(learner: Learner, agents: Agents, policy: Variables) -> Agents:
+    one = partial(algorithm_of(learner).with_policy, variables=policy)
+    return jax.vmap(jax.vmap(one))(agents)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))

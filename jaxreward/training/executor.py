@@ -21,8 +21,10 @@ from jaxreward.training.chunk import TrainerState
 from jaxreward.training.history import History
 from jaxreward.training.hyperparameters import CollectorName, CompileName, PopulationName
 from jaxreward.training.imitation import ImitationRows
+from jaxreward.training.networks import Variables
 from jaxreward.training.plan import Evaluation, Schedule
 from jaxreward.training.sac_hyperparameters import Learner
+from jaxreward.training.warm_start import digest_of as digest_of_policy
 
 
 class Interrupted(Exception):
@@ -78,6 +80,7 @@ class Job:
         evaluation: held-out episodes at points of the curves and at the end.
         collector, compilation, population: how experience is collected, see `execution.Execution`.
         imitation: what the agents of each row learn from in place of its program's rewards.
+        start: the policy of one agent that all begin with, None for new ones.
         state, history: after `first` updates, None before any.
     """
 
@@ -98,6 +101,7 @@ class Job:
     compilation: CompileName
     population: PopulationName
     imitation: ImitationRows | None = None
+    start: Variables | None = None
     state: TrainerState | None = None
     history: History | None = None
 
@@ -131,6 +135,8 @@ class Job:
         what = (task, programs, self.seeds, list(self._hyper), self.schedule, self.evaluation, self.width)
         if self.imitation is not None:
             what = (*what, self.imitation.key)
+        if self.start is not None:
+            what = (*what, digest_of_policy(self.start))
         return f"{self.tag}-{self.index}-{hashlib.sha256(repr(what).encode()).hexdigest()[:12]}"
 
 

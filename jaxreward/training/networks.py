@@ -185,6 +185,11 @@ def variables_of(params: Params, moments: Any) -> Variables:
     return {"params": params} if moments is None else {"params": params, "moments": {"running": moments}}
 
 
+def parts_of(variables: Variables) -> tuple[Params, Any]:
+    """The parameters and the moments in what `variables_of` made."""
+    return variables["params"], variables["moments"]["running"] if "moments" in variables else None
+
+
 # ---- running moments of observations
 
 
@@ -273,6 +278,21 @@ def _orthogonal(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray
     q, r = np.linalg.qr(rng.normal(size=(max(rows, columns), min(rows, columns))))
     q = q * np.sign(np.diag(r))
     return (q if rows >= columns else q.T).astype(np.float32)
+
+
+def pad(variables: Variables, width: int) -> Variables:
+    """The variables of one agent for observations that are carried in vectors of `width`; the inverse of `unpad`."""
+    params = dict(variables["params"])
+    for name in FIRST:
+        if name in params:
+            kernel = np.asarray(params[name]["kernel"])
+            rows = ((0, width - kernel.shape[-2]), (0, 0))
+            params[name] = {**params[name], "kernel": np.pad(kernel, ((0, 0),) * (kernel.ndim - 2) + rows)}
+    if "moments" not in variables:
+        return {"params": params}
+    running = variables["moments"]["running"]
+    wide = {k: x if k == "count" else np.pad(np.asarray(x), (0, width - np.shape(x)[-1])) for k, x in running.items()}
+    return {"params": params, "moments": {"running": wide}}
 
 
 def unpad(variables: Variables, width: int) -> Variables:

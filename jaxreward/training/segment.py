@@ -19,7 +19,7 @@ def advance(chunk: Chunk, job: Job, supervisor: Supervisor) -> tuple[TrainerStat
     """Take the job's updates; `job.state` is used up. The end is saved as well: more may follow, here or for the
     caller."""
     name, saving, schedule, worst = job.name, supervisor.checkpointing, job.schedule, measure_of(job.task).worst
-    state = chunk.start() if job.state is None else jax.device_put(job.state, chunk.device)
+    state = chunk.start(job.start) if job.state is None else jax.device_put(job.state, chunk.device)
     history = jax.tree.map(np.copy, job.history) if job.history else _empty(job)
     stats, at = chunk.fresh_stats(), job.first
     if saving is not None:

@@ -38,6 +38,7 @@ from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName, 
 from jaxreward.training.imitation import Imitation, ImitationRows
 from jaxreward.training.learners import for_imitation, quick
 from jaxreward.training.local import LocalExecutor
+from jaxreward.training.networks import Variables
 from jaxreward.training.plan import (
     EVAL_EPISODES,
     Evaluation,
@@ -53,6 +54,7 @@ from jaxreward.training.result import TrainResult
 from jaxreward.training.rungs import Rung, Standing, verdicts
 from jaxreward.training.sac_hyperparameters import Learner
 from jaxreward.training.stepwise import common_size
+from jaxreward.training.warm_start import require_policy
 
 _LOSSES = 3
 """A job that is lost so many times ends the training."""
@@ -99,6 +101,7 @@ def train(
     should_stop: Callable[[], bool] | None = None,
     trusted: bool = False,
     imitation: Imitation | None = None,
+    start: Variables | None = None,
 ) -> TrainResult:
     """Train an agent for every program and seed, in parallel.
 
@@ -125,6 +128,8 @@ def train(
         trusted: trace functions in this process in place of checking their text, see `jaxreward.load_program`.
         imitation: learn from demonstrations in place of the programs' rewards, which are then only measured, see
             `jaxreward.imitate`.
+        start: the variables of one agent, as `TrainResult.variables` returns them, that all agents begin with; their
+            observations are those of all programs. The optimiser, and the critics of SAC, start afresh.
 
     Returns:
         Scores, curves and diagnostics.
@@ -161,6 +166,8 @@ def train(
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
     ppo = for_budget(ppo, schedule.updates, imitation is not None)
     candidates = programs_of(programs, task, trusted)
+    if start is not None:
+        require_policy(start, task, candidates, ppo)
     learned_from = None
     if imitation is not None and isinstance(ppo, PPO):
         learned_from = ImitationRows.of(imitation, task, candidates, ppo)
@@ -170,7 +177,7 @@ def train(
             task=task, programs=candidates, ppo=ppo, seeds=seed_list, schedule=schedule,
             evaluation=Evaluation.of(ppo, eval_episodes), execution=execution, executor=executor,
             checkpointing=checkpointing, progress=progress or (lambda _: None),
-            should_stop=should_stop or (lambda: False), imitation=learned_from,
+            should_stop=should_stop or (lambda: False), imitation=learned_from, start=start,
         ).run()  # fmt: skip
 
 
@@ -188,6 +195,7 @@ class _Training:
     progress: Callable[[Progress], None]
     should_stop: Callable[[], bool]
     imitation: ImitationRows | None
+    start: Variables | None = None
 
     def __post_init__(self) -> None:
         self.form: PopulationName = self.execution.form(self.executor.platform)
@@ -336,8 +344,8 @@ class _Training:
             tag=f"{tag}-{number}", index=group.index, task=self.task, programs=group.programs,
             members=len(group.members), width=self.width, terms=self.terms, ppo=self.ppo, seeds=self.seeds,
             schedule=self.schedule, first=first, last=last, evaluation=self.evaluation, collector=self.collector,
-            compilation=self.compilation, population=self.form, imitation=imitation, state=group.state,
-            history=group.history,
+            compilation=self.compilation, population=self.form, imitation=imitation, start=self.start,
+            state=group.state, history=group.history,
         )  # fmt: skip
 
     def _segment(self, groups: Sequence[_Group], number: int, first: int, last: int) -> None:

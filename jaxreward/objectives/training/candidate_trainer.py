@@ -12,6 +12,7 @@ from jaxreward.records.measure import wilson
 from jaxreward.tasks import Task
 from jaxreward.training import Checkpointing, Progress, Rung, TrainResult, train
 from jaxreward.training.executor import Store
+from jaxreward.training.networks import Variables
 from jaxreward.training.plan import curve_points
 
 
@@ -25,6 +26,7 @@ class CandidateTrainer:
         label: what its trainings are called in `progress`.
         progress: called with a label and the state of its training.
         should_stop: asked before every update.
+        start: the policy that agents begin with, None for new ones.
         untrained: the success of random actions, where the search looks at progress.
     """
 
@@ -36,6 +38,7 @@ class CandidateTrainer:
     label: str
     progress: Callable[[str, Progress], None]
     should_stop: Callable[[], bool]
+    start: Variables | None = None
     untrained: Score | None = None
     compile_s: float = 0.0
     run_s: float = 0.0
@@ -64,7 +67,7 @@ class CandidateTrainer:
             checkpoints=points or curve_points(self.task, s.hyper, steps, s.eval_episodes),
             eval_episodes=s.eval_episodes, execution=s.execution(self.room),
             checkpointing=Checkpointing(self.store, tag), progress=lambda state: self.progress(label, state),
-            should_stop=self.should_stop,
+            should_stop=self.should_stop, start=self.start,
         )  # fmt: skip
         self.compile_s, self.run_s = self.compile_s + trained.compile_s, self.run_s + trained.run_s
         return trained

@@ -59,7 +59,7 @@ class TrainingObjective:
         bench = self._bench
         return CandidateTrainer(
             self._settings, self._task, bench.store, bench.room(), tag, label, bench.progress, bench.should_stop,
-            self._untrained,
+            untrained=self._untrained,
         )  # fmt: skip
 
     def prepare(self, place: int, of: int) -> Callable[[Program], None] | None:
@@ -89,6 +89,7 @@ class TrainingObjective:
         if all(candidate.operator in REPEATS for candidate in candidates):
             outcome = confirm(candidates, programs, trainer)
         else:
+            trainer.start = self._bench.start(candidates, programs)
             outcome = train_generation(candidates, programs, best, trainer, self._bench.checker)
         results = outcome.results
         if self._untrained is not None:

@@ -154,7 +154,7 @@ class VisionJudge(ModelCaller):
     def _votes(self, agent: _Agent, criteria: dict[str, str]) -> Iterator[Call]:
         for number, episode in enumerate(agent.evidence.episodes):
             for vote in range(self.settings.judge_votes):
-                part = self._open_part(agent, f"episode {number} vote {vote}")
+                part = self._open_part(agent, _vote_part(number, vote))
                 if part:
                     shown, recorded = self._watch_messages(agent, criteria, number, episode)
                     yield Call(agent.request.id, self.model, shown, part, recorded)
@@ -251,7 +251,7 @@ class VisionJudge(ModelCaller):
         votes, problem = list[dict[str, Seen]](), ""
         for vote in range(self.settings.judge_votes):
             for attempt in (" again", ""):
-                last = self._settled(agent, f"episode {number} vote {vote}{attempt}")
+                last = self._settled(agent, _vote_part(number, vote) + attempt)
                 if last is None:
                     continue
                 found = Failure(stage="refused", message=last.error) if last.error else None
@@ -275,6 +275,10 @@ class VisionJudge(ModelCaller):
                 f"the judge disagrees with itself on {agent.id}: {'; '.join(apart[:3])}{more} (votes on one episode); "
                 "its scores are their means"
             )
+
+
+def _vote_part(episode: int, vote: int) -> str:
+    return f"episode {episode + 1} vote {vote + 1}"
 
 
 def _heading(episode: FilmedEpisode, k: int, step: int) -> str:

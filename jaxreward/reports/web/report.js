@@ -161,7 +161,7 @@
   };
   const scores = (subtasks) => make("dl", { class: "seen" }, ...Object.entries(subtasks).flatMap(([name, seen]) => [
     make("dt", {}, `${name} ${(seen.reduce((sum, s) => sum + s.score, 0) / Math.max(1, seen.length)).toFixed(2)}`),
-    ...seen.map((s) => make("dd", {}, `${s.score.toFixed(2)}${s.votes && s.votes.length > 1 ? ` (votes ${s.votes.join(", ")})` : ""}: ${s.why}`)),
+    ...seen.map((s) => make("dd", {}, `${s.score.toFixed(2)}${s.votes && s.votes.length > 1 ? ` (votes ${s.votes.map((v) => v.toFixed(2)).join(", ")})` : ""}: ${s.why}`)),
   ]));
   const exchange = (call, i, frames) => {
     const cost = call.cost === null ? "price unknown" : `$${call.cost.toFixed(4)}`;
@@ -210,6 +210,7 @@
     }
     if (more.seen && Object.keys(more.seen).length) body.append(section("What was seen of its agent", true, scores(more.seen)));
     if (more.episodes && more.episodes.length) body.append(section(`Frames of its agent (${more.episodes.length} episodes)`, true, ...more.episodes.map((e, n) => filmed(id, e, n, frames))));
+    if (more.judging.length) body.append(section(`What the judge was asked (${more.judging.length})`, false, ...more.judging.map((call, i) => exchange(call, i, frames))));
     if (more.thought) body.append(section("Idea", true, make("blockquote", {}, more.thought)));
     if (more.words) body.append(section("Reply in words", true, pre(more.words, "words", true)));
     if (more.changes.length) body.append(section(`Changes from ${row.parents[0]}`, true, diff(more.changes)));
