@@ -186,7 +186,6 @@ def test_frames_are_taken_for_metrics_too_where_they_are_asked_for(checker, tmp_
     ("changes", "words"),
     [
         ({"judge": "model"}, "needs .*judge-model"),
-        ({"judge": "terminal"}, "has each agent judged by itself"),
         ({"llm": LlmSettings(judge_model="openai/eye"), "judge": "scripted"}, "judge-model is for"),
         ({"llm": LlmSettings(judge_model="openai/eye"), "option": ("watch=false",)}, "judge-model is for"),
         ({"llm": LlmSettings(judge_model="openai/eye"), "strategy": "limen", "option": ()}, "judge-model is for"),

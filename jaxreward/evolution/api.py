@@ -26,8 +26,8 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects, Setup
 from jaxreward.evolution.watcher import Watcher
 from jaxreward.programs import Checker
-from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.human.manual import ManualProposer
+from jaxreward.proposers.human.people import People
 from jaxreward.proposers.llm.consent import remember
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.records import Result, Score
@@ -169,7 +169,7 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
             return [], "the search answers what it asks next by itself: `jaxreward tell` goes on"
         writer = setup.proposer
         if setup.judge is not None and requests[0].operator in setup.judge.operators:
-            if not isinstance(setup.judge, Judge):
+            if not isinstance(setup.judge, People):
                 return [], "the search answers what it asks next by itself: `jaxreward tell` goes on"
             if setup.judge.how == "terminal":
                 return [], "people vote on the terminal"

@@ -22,7 +22,7 @@ from jaxreward.objectives.training.generation import Agents
 from jaxreward.operators import REPEATS
 from jaxreward.programs import Program
 from jaxreward.programs.entries import DEBUG
-from jaxreward.proposers.human.judge import PICTURES
+from jaxreward.proposers.human.people import PICTURES
 from jaxreward.proposers.judging import AgentJudge
 from jaxreward.proposers.replies.source import without
 from jaxreward.records import Candidate, Result, Score

@@ -26,6 +26,8 @@ from jaxreward.tracking import SinkName, require
 Judge = Literal["auto", "scripted", "model", "files", "terminal"]
 _JUDGING = ("judge_votes", "judge_episodes", "judge_frames")
 """Settings of a model that judges; those from the second on are also of frames that are kept for people to look at."""
+PEOPLE = ("files", "terminal")
+"""Judges who are people."""
 TEXTS = "texts"
 """What the settings of a search on text have in place of the name of a task; see `text_search`."""
 BASELINES = ("sparse", "dense", "best-of-n")
@@ -54,7 +56,8 @@ class EvolveSettings(CandidateTraining):
     """What may change; the other half is the task's own. By default what the strategy was made for."""
     judge: Judge = "auto"
     """Who judges agents, where a strategy has them judged. rda: scripted, by the task's metrics, or model, which is
-    --judge-model; revolve with fitness=preference: people, through files in the run's folder or on the terminal."""
+    --judge-model, or people; revolve with fitness=preference: people, through files in the run's folder or on the
+    terminal."""
     candidates: Annotated[int, Arg(least=1)] = 16
     """Candidates to train."""
     baselines: tuple[str, ...] = ("sparse",)
@@ -238,10 +241,8 @@ def _check_judge(settings: EvolveSettings) -> None:
             "judge",
             "strategy",
         )
-    possible = ("files", "terminal") if settings.asks_people else ("scripted", "model")
-    if who is not None and who not in possible:
-        kind = "has people compare agents" if settings.asks_people else "has each agent judged by itself"
-        message = f"{settings.strategy} {kind}: {mention('judge')} is {' or '.join(possible)}, not {judge}"
+    if settings.asks_people and who not in PEOPLE:
+        message = f"{settings.strategy} has people compare agents: {mention('judge')} is files or terminal, not {judge}"
         raise InvalidSetting(message, "judge", "strategy")
     if who == "model" and not model:
         message = f"{mention('judge', 'model')} needs {mention('judge_model')}: a vision model, by a name of litellm's"
@@ -342,7 +343,7 @@ def _idle_llm_options(settings: EvolveSettings) -> list[str]:
     if settings.proposer in ("llm", "replay"):
         return []
     used = ("wait_s", "repairs", "prompts") if settings.proposer == "manual" else ()
-    if settings.asks_people:
+    if settings.judged_by in PEOPLE:
         used += ("wait_s",)
     if settings.judged_by == "model":
         used += tuple(f.name for f in dataclasses.fields(LlmSettings) if f.name not in ("model", "repairs"))

@@ -13,7 +13,7 @@ from jaxreward.evolution.file_code import code_of, require_same_code
 from jaxreward.evolution.filming import check_drawable
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.parts import difference
-from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.settings import PEOPLE, EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.evolution.vocabulary import WITHOUT, demonstration_vocabulary, search_vocabulary
 from jaxreward.extras import require
@@ -25,6 +25,7 @@ from jaxreward.objectives.training.objective import TrainingObjective
 from jaxreward.programs import Checker, ProgramRejected, Spec
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
+from jaxreward.proposers.human.subtask_scores import SubtaskScores
 from jaxreward.proposers.judging import AgentJudge, ScriptedJudge
 from jaxreward.proposers.llm.vision_judge import VisionJudge
 from jaxreward.proposers.proposer import Proposer
@@ -134,16 +135,10 @@ class Setup:
             proposer = own_proposer(given.proposer, described)
         else:
             proposer = make_proposer(settings.proposer, described, **settings.proposer_options())
-        if strategy.asks_people and not isinstance(task, Drawable):
-            raise InvalidSetting(
-                f"people cannot compare agents of {task.name}: the task has no `draw`; use its score",
-                "strategy",
-                "option",
-            )
-        if strategy.asks_people:
-            require("reports", "a search that has people compare agents", "strategy", "option")
+        if settings.judged_by in PEOPLE:
+            require_films(task)
         judge = judge_of(settings, strategy, described)
-        if judge is not None and settings.frames:
+        if judge is not None and (settings.frames or judge.sees == "films"):
             check_drawable(task)  # before anything is trained
         derived = vocabulary if is_kept else None
         return cls(task, objective, strategy, proposer, observation, judge, given, derived, code)
@@ -158,18 +153,18 @@ def judge_of(settings: EvolveSettings, strategy: SearchStrategy[Any], described:
     who = settings.judged_by
     if settings.proposer == "replay":
         return None
-    if who in ("files", "terminal"):
-        return Judge(who, settings.llm.wait_s)
     if not strategy.instructed:
-        return None
+        return Judge(who, settings.llm.wait_s) if who in PEOPLE else None
     instruction, name = described.instruction, described.name
-    if instruction is None or not (instruction.subtasks or who == "model"):
+    if instruction is None or not (instruction.subtasks or who in ("model", *PEOPLE)):
         raise InvalidSetting(
             f"the strategy {settings.strategy} is for tasks with an instruction() and its subtasks, and {name} has "
             "none: choose panda-cabinet, add one (docs/add_a_task.md), or choose another strategy",
             "task",
             "strategy",
         )
+    if who in PEOPLE:
+        return SubtaskScores(instruction, who, settings.llm.wait_s)
     if who == "model":
         require("reports", "a model that judges", "judge_model")
         return VisionJudge(described, settings.llm)
@@ -183,6 +178,14 @@ def judge_of(settings: EvolveSettings, strategy: SearchStrategy[Any], described:
     if settings.frames:
         require("reports", mention("judge_frames"), "judge_frames")
     return ScriptedJudge(instruction)
+
+
+def require_films(task: Task) -> None:
+    """Require what people judge agents by."""
+    if not isinstance(task, Drawable):
+        message = f"people cannot judge agents of {task.name}: the task has no `draw`; use its score"
+        raise InvalidSetting(message, "strategy", "option")
+    require("reports", "a search whose agents people judge", "strategy", "option")
 
 
 def objective_of(settings: EvolveSettings, task: Task, copies: Path | None = None) -> Objective:

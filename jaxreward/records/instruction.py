@@ -39,6 +39,10 @@ class Instruction(Record):
     words: str
     subtasks: tuple[Subtask, ...] = Field(default=(), max_length=SUBTASKS)
 
+    def divided(self, words: str) -> tuple[Subtask, ...]:
+        """What a judge scores: the subtasks in lines of text, and where there are none the instruction as a whole."""
+        return read_subtasks(words) or (Subtask(name="instruction", words=" ".join(self.words.split())),)
+
 
 class Seen(Record):
     """How well a trajectory, or several, were seen to do a subtask: a score in [0, 1], and why; `votes` are the scores

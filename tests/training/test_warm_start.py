@@ -101,6 +101,7 @@ def test_a_training_that_was_cut_off_goes_on_alike(program, before, tmp_path):
 def test_policies_that_do_not_fit_are_refused(program, before):
     with pytest.raises(InvalidSetting, match=r"begin with this policy: .* is \(8,\), and the network's is \(16,\)"):
         train(TASK, [program], dataclasses.replace(PLAIN, hidden=(16,)), seeds=1, steps=64, start=before[1])
+    wide = lambda s: jax.numpy.full(9, 1.0) * s.place  # noqa: E731
     with pytest.raises(InvalidSetting, match="observe alike"):
-        train(TASK, [program, (lambda s: jax.numpy.full(9, 1.0) * s.place, lambda s, a, n: 0.0)], PLAIN, seeds=1, steps=64,
+        train(TASK, [program, (wide, lambda s, a, n: n.hit * 1.0)], PLAIN, seeds=1, steps=64,
               start=before[1], trusted=True)  # fmt: skip

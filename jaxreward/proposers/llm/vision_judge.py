@@ -32,7 +32,6 @@ from jaxreward.records import (
     Subtask,
     TaskCard,
     Watched,
-    read_subtasks,
     write_subtasks,
 )
 from jaxreward.records.evidence import frame_path, index_path
@@ -100,7 +99,7 @@ class VisionJudge(ModelCaller):
             raise InvalidSetting(f"say which vision model judges with {mention('judge_model')}", "judge_model")
         super().__init__(settings.of_judge())
         assert card.instruction is not None
-        self.model, self.card, self.instruction = settings.judge_model, card, card.instruction.words
+        self.model, self.card, self.instruction = settings.judge_model, card, card.instruction
         self._templates = Templates(settings.prompts, card.objective, card.states)
         subtask = Subtask(name="arrive", words="arrive")
         self._criteria_messages((subtask,))  # a user's templates that do not render are found before a run
@@ -127,15 +126,14 @@ class VisionJudge(ModelCaller):
 
     def _agent(self, request: Request) -> _Agent | Failure:
         id, run = request.parents[0].candidate.id, self.session.context.folder
-        subtasks = read_subtasks(request.plan.words) if request.plan is not None else ()
-        whole = (Subtask(name="instruction", words=" ".join(self.instruction.split())),)
+        subtasks = self.instruction.divided(request.plan.words if request.plan is not None else "")
         path = index_path(run, id)
         try:
             evidence = Evidence.model_validate_json(files.read_bytes(path, below=run))
         except (OSError, ValueError) as error:
             why = why_unreadable(error) if isinstance(error, OSError) else "it is damaged"
             return Failure(stage="reply", message=f"the frames of {id} cannot be read from {path}: {why}")
-        return _Agent(request, subtasks or whole, evidence)
+        return _Agent(request, subtasks, evidence)
 
     # ---- calls
 
@@ -190,7 +188,7 @@ class VisionJudge(ModelCaller):
 
     def _criteria_messages(self, subtasks: tuple[Subtask, ...]) -> tuple[dict[str, Any], ...]:
         user = self._templates.render("judge_criteria", {
-            "instruction": self.instruction, "subtasks": write_subtasks(subtasks),
+            "instruction": self.instruction.words, "subtasks": write_subtasks(subtasks),
             "description": self.card.description[:_TASK], "schema": CRITERIA_SCHEMA,
         })  # fmt: skip
         return (self._system(), {"role": "user", "content": user})
@@ -201,7 +199,7 @@ class VisionJudge(ModelCaller):
     def _question(self, subtasks: tuple[Subtask, ...], criteria: dict[str, str], episode: FilmedEpisode) -> str:
         lines = [f"- {s.name}: {' '.join(s.words.split())}\n  Criterion: {criteria[s.name]}" for s in subtasks]
         return self._templates.render("judge_watch", {
-            "instruction": self.instruction, "criteria": "\n".join(lines), "frames": len(episode.steps),
+            "instruction": self.instruction.words, "criteria": "\n".join(lines), "frames": len(episode.steps),
             "length": episode.length, "schema": SCORES_SCHEMA,
         })  # fmt: skip
 

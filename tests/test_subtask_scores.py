@@ -1,0 +1,116 @@
+"""People who score the subtasks of an instruction: pages, answers, and a search that goes by them."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jaxreward.errors import EndCause, InvalidSetting
+from jaxreward.evolution import run_search
+from jaxreward.evolution.setup import require_films
+from jaxreward.proposers.human.subtask_scores import SubtaskScores
+from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.proposer import Context
+from jaxreward.records import Watched
+from jaxreward.runs import read_log
+from tests.careful_corridor import CarefulCorridor
+from tests.proposers.material import request, result
+from tests.proposers.talk import MemoryTranscript
+from tests.silent import Silent
+from tests.test_rda_search import SETTINGS, seen
+
+pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
+INSTRUCTION = CarefulCorridor().instruction()
+PLAN = result("", None, name="plan").model_copy(update={"words": "- arrive: arrive\n- turn: go back a step"})
+WATCH = request("watch", result("", 0.5, name="a")).model_copy(update={"id": "g0002-00", "plan": PLAN})
+RNG_OF = lambda _: np.random.default_rng(0)  # noqa: E731
+
+
+def judge(folder: Any, how: Any = "files", typed: str = "", notes: list[str] | None = None) -> SubtaskScores:
+    (folder / "pictures").mkdir(exist_ok=True)
+    for suffix in (".gif", ".png"):
+        (folder / "pictures" / f"a{suffix}").write_text("film of a")
+    made = SubtaskScores(INSTRUCTION, how, 0.0, io.StringIO(typed))
+    made.open(Context(folder=folder, transcript=MemoryTranscript(), note=(notes if notes is not None else []).append))
+    return made
+
+
+def answered(folder: Any, text: str) -> Any:
+    made = judge(folder)
+    made.write_requests([WATCH], RNG_OF)
+    (folder / "votes" / "g0002-00.txt").write_text(text)
+    return made.judge_all([WATCH], RNG_OF)
+
+
+def test_a_page_has_the_film_and_the_subtasks(tmp_path):
+    answers = judge(tmp_path).judge_all([WATCH], RNG_OF)
+    assert answers.stopped is not None and answers.stopped.cause is EndCause.PEOPLE and answers.stopped.later
+    page = (tmp_path / "votes" / "g0002-00.md").read_text()
+    assert "[film](g0002-00-agent.gif)" in page and "- turn: go back a step" in page and INSTRUCTION.words in page
+    assert (tmp_path / "votes" / "g0002-00-agent.gif").read_text() == "film of a"
+    assert str(tmp_path / "votes" / "g0002-00.txt") in page and "{" not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "scores", "why"),
+    [
+        ("arrive: 5\nturn: 0", {"arrive": 1.0, "turn": 0.0}, ""),
+        ("- turn = 2.5/5, it hesitates\n\nArrive: 4 at last", {"arrive": 0.8, "turn": 0.5}, "it hesitates"),
+        ("arrive: 1\nturn: 1\narrive: 3", {"arrive": 0.6, "turn": 0.2}, ""),
+    ],
+)
+def test_answers(tmp_path, text, scores, why):
+    (proposal,) = answered(tmp_path, text).proposals
+    watched = Watched.read(proposal.words)
+    assert watched is not None and watched.scores() == pytest.approx(scores) and proposal.proposer == "people"
+    assert watched.reasons("turn") == ([why] if why else [])
+
+
+@pytest.mark.parametrize("text", ["arrive: 5", "arrive: 5\nturn: 7", "arrive: 5\nturn: well", "arrive 5 turn 3", "5 3"])
+def test_answers_that_cannot_be_read_wait_for_their_correction(tmp_path, text):
+    answers = answered(tmp_path, text)
+    assert answers.proposals == () and answers.stopped is not None
+    assert "cannot be read as a vote: give a line `" in str(answers.stopped)
+
+
+def test_the_terminal_asks_for_each_subtask(tmp_path):
+    notes: list[str] = []
+    answers = judge(tmp_path, "terminal", "4 nicely\nsoso\n1\n", notes).judge_all([WATCH], RNG_OF)
+    watched = Watched.read(answers.proposals[0].words)
+    assert watched is not None and watched.scores() == {"arrive": 0.8, "turn": 0.2}
+    assert watched.reasons("arrive") == ["nicely"]
+    assert sum("from 0 to 5" in note for note in notes) == 4, "two questions, one of them twice, and its problem"
+    assert any("how well" in note.lower() for note in notes) and any("-agent.gif" in note for note in notes)
+
+
+def test_nobody_on_the_terminal(tmp_path):
+    answers = judge(tmp_path, "terminal", "4\n").judge_all([WATCH], RNG_OF)
+    assert answers.proposals == () and answers.stopped is not None and answers.stopped.later
+
+
+def test_a_search_goes_by_what_people_say(checker, tmp_path):
+    settings = dataclasses.replace(
+        SETTINGS, judge="files", llm=LlmSettings(wait_s=0.0), candidates=2, steps=256, out=tmp_path, name="run",
+    )  # fmt: skip
+    outcome = run_search(settings, Silent(), task=CarefulCorridor(), checker=checker)
+    assert outcome.exit_code == 75
+    pages = sorted((tmp_path / "run" / "votes").glob("*.md"))
+    assert len(pages) == 2
+    for page, score in zip(pages, (1, 4), strict=True):
+        page.with_suffix(".txt").write_text(f"arrive: {score}\nturn: {score}")
+        assert page.with_name(f"{page.stem}-agent.gif").read_bytes().startswith(b"GIF8")
+    outcome = run_search(dataclasses.replace(settings, resume=True), Silent(), task=CarefulCorridor(), checker=checker)
+    events = [entry.event for entry in read_log(tmp_path / "run" / "events.jsonl")]
+    found = seen(events)
+    assert sorted(watched.score for watched in found.values()) == pytest.approx([0.2, 0.8])
+    assert outcome.best is not None and found[outcome.best.candidate.id].score == pytest.approx(0.8)
+
+
+def test_people_need_pictures():
+    with pytest.raises(InvalidSetting, match="the task has no `draw`"):
+        require_films(SimpleNamespace(name="unseen"))  # type: ignore[arg-type]
