@@ -16,10 +16,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from jaxreward.comparison.cells import with_defaults
 from jaxreward.errors import InvalidSetting
 from jaxreward.evolution import run_search
 from jaxreward.evolution.evidence import telling_steps
 from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.started import started_settings
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evidence
@@ -223,3 +225,25 @@ def test_frames_of_short_and_still_episodes(length):
 def test_numbers_that_are_none_choose_no_frames():
     figures = np.full((41, 1), np.nan)
     assert len(telling_steps(figures, np.full((40, 1), np.inf), 8)) == 8
+
+
+def test_runs_from_before_models_judged_go_on(checker, tmp_path):
+    """They say `files`, whatever their strategy: it was the default."""
+    settings = dataclasses.replace(
+        SETTINGS, strategy="limen", option=(), evolve="both", task="probe-choice", candidates=2, steps=256,
+        out=tmp_path, name="run",
+    )  # fmt: skip
+    run_search(settings, Silent(), checker=checker)
+    config = tmp_path / "run" / "config.toml"
+    text = config.read_text()
+    old = re.sub(r"(?m)^judge_\w+ = .*\n", "", text.replace('judge = "auto"', 'judge = "files"'))
+    assert old != text
+    config.write_text(old)
+    assert started_settings(tmp_path / "run") == started_settings_of(text, tmp_path)
+    assert with_defaults({"judge": "files", "llm": {}}, "limen")["judge"] == "auto"
+
+
+def started_settings_of(text: str, folder: Any) -> EvolveSettings:
+    (folder / "new").mkdir()
+    (folder / "new" / "config.toml").write_text(text)
+    return started_settings(folder / "new")

@@ -34,7 +34,7 @@ from jaxreward.evolution.parts import difference
 from jaxreward.evolution.resuming import objects_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import OBSERVATION, Objects, require_same_files, require_same_objects
-from jaxreward.evolution.started import AS_BEFORE, started_settings
+from jaxreward.evolution.started import AS_BEFORE, as_now, started_settings
 from jaxreward.evolution.watcher import Watcher
 from jaxreward.formatting import printable
 from jaxreward.programs import Checker, Program
@@ -288,7 +288,7 @@ def with_defaults(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
     """
     usual = EvolveSettings(strategy=strategy, learner=config.get("learner", "ppo"))
     found = json_ready(usual.as_config()) if strategy in STRATEGIES else {}
-    for name, value in with_new_names(EvolveSettings, {**AS_BEFORE, **config}).items():
+    for name, value in with_new_names(EvolveSettings, {**AS_BEFORE, **as_now(config)}).items():
         table = found.get(name)
         found[name] = {**table, **value} if isinstance(table, dict) and isinstance(value, Mapping) else value
     with suppress(UserError):  # an option that this version does not have

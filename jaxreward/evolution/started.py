@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,14 @@ def started_settings(path: Path) -> EvolveSettings:
     Raises:
         UserError: there is no run, or its settings cannot be read.
     """
-    return apply(EvolveSettings(), AS_BEFORE | _with_options(read_config(path)), str(path / "config.toml"))
+    config = as_now(_with_options(read_config(path)))
+    return apply(EvolveSettings(), AS_BEFORE | config, str(path / "config.toml"))
+
+
+def as_now(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run with the default of `judge` as it is called now: before models judged, people were all."""
+    of_before = "judge_votes" not in (config.get("llm") or {})
+    return {**config, "judge": "auto"} if of_before and config.get("judge") == "files" else dict(config)
 
 
 def _with_options(config: dict[str, Any]) -> dict[str, Any]:
