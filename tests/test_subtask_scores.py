@@ -61,6 +61,7 @@ def test_a_page_has_the_film_and_the_subtasks(tmp_path):
     [
         ("arrive: 5\nturn: 0", {"arrive": 1.0, "turn": 0.0}, ""),
         ("- turn = 2.5/5, it hesitates\n\nArrive: 4 at last", {"arrive": 0.8, "turn": 0.5}, "it hesitates"),
+        ("**arrive**: 4 / 5\n`turn`: 1. It is slow", {"arrive": 0.8, "turn": 0.2}, "It is slow"),
         ("arrive: 1\nturn: 1\narrive: 3", {"arrive": 0.6, "turn": 0.2}, ""),
     ],
 )
@@ -71,7 +72,9 @@ def test_answers(tmp_path, text, scores, why):
     assert watched.reasons("turn") == ([why] if why else [])
 
 
-@pytest.mark.parametrize("text", ["arrive: 5", "arrive: 5\nturn: 7", "arrive: 5\nturn: well", "arrive 5 turn 3", "5 3"])
+@pytest.mark.parametrize("text", ["arrive: 5", "arrive: 5\nturn: 7", "arrive: 5\nturn: well", "arrive 5 turn 3", "5 3",
+                                  "arrive: 3,5\nturn: 1", "arrive: 4-5\nturn: 1", "arrive: 5%\nturn: 1",
+                                  "arrive: 3/10\nturn: 1", "arrive: 3 out of 10\nturn: 1"])  # fmt: skip
 def test_answers_that_cannot_be_read_wait_for_their_correction(tmp_path, text):
     answers = answered(tmp_path, text)
     assert answers.proposals == () and answers.stopped is not None

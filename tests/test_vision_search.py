@@ -10,16 +10,19 @@ import json
 import os
 import re
 import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from jaxreward.commands.spending import spending_of
 from jaxreward.comparison.cells import with_defaults
-from jaxreward.errors import InvalidSetting
+from jaxreward.errors import ChangedSetting, InvalidSetting
 from jaxreward.evolution import run_search
 from jaxreward.evolution.evidence import telling_steps
+from jaxreward.evolution.resuming import require_same_call
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.started import started_settings
 from jaxreward.proposers.llm.cost import Amount
@@ -163,6 +166,25 @@ def test_a_dead_judge_pauses_the_run_which_goes_on_later(checker, tmp_path, monk
         outcome = run_search(alive, Silent(), task=TASK, checker=checker)
     assert outcome.exit_code == 0 and len(seen(events_of(tmp_path / "run"))) == 2
     assert outcome.progress.spent.trained == 2, "nothing is trained twice"
+
+
+def test_a_judge_stays_who_it_is(judged, monkeypatch):
+    _, run, server = judged
+    again = settings(server.url, run.parent, candidates=8, resume=True)
+    other = dataclasses.replace(again, llm=dataclasses.replace(again.llm, judge_model="openai/other", price=()))
+    with pytest.raises(ChangedSetting, match=r"llm.judge_model"):
+        require_same_call(run, other, {})
+    require_same_call(run, dataclasses.replace(again, llm=dataclasses.replace(again.llm, api_base="http://x")), {})
+
+
+def test_a_cap_is_one_for_all_models(monkeypatch):
+    both = settings("http://127.0.0.1:1", Path("runs"), proposer="llm", task="panda-cabinet", candidates=400)
+    llm = dataclasses.replace(both.llm, model=("openai/writer",), price=("openai/eye=1,2", "openai/writer=1,2"))
+    free = spending_of(dataclasses.replace(both, llm=llm))
+    capped = spending_of(dataclasses.replace(both, llm=dataclasses.replace(llm, max_usd=0.5)))
+    assert free is not None and capped is not None and free.estimate.expected_usd > 1.0
+    assert capped.estimate.expected_usd == capped.estimate.most_usd == 0.5
+    assert free.judging == 400 * 2 * 2 and "calls of the model that judges, with pictures" in free.text()
 
 
 def test_a_spent_cap_ends_the_search_with_what_is_judged(checker, tmp_path, monkeypatch):

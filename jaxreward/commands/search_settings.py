@@ -15,7 +15,7 @@ from jaxreward.config import values_of
 from jaxreward.demonstrations.storage import task_of_episodes
 from jaxreward.errors import ChangedSetting, InvalidSetting, UserError
 from jaxreward.evolution.presets import preset, usual_strategy
-from jaxreward.evolution.resuming import MAY_CHANGE, free_name, objects_of
+from jaxreward.evolution.resuming import free_name, may_change, objects_of
 from jaxreward.evolution.search_options import OF_GENETIC
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import COPIES, require_same_objects
@@ -161,7 +161,7 @@ def _require_same(path: Path, started: EvolveSettings, again: EvolveSettings, co
     """Raise UserError for a setting of the run in `path` that differs and must not."""
     for option in options_of(EvolveSettings):
         before = option.of(started)
-        if option.path in MAY_CHANGE or option.path.startswith("llm.") or option.of(again) == before:
+        if may_change(option.path) or option.of(again) == before:
             continue
         if option.path == "proposer" and command in ("ask", "tell"):
             raise InvalidSetting(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxreward.commands.confirm import confirmed
 from jaxreward.errors import UserError
@@ -14,9 +14,9 @@ from jaxreward.proposers.llm.endpoint import IMAGE_TOKENS
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook, estimate_tokens
 from jaxreward.proposers.prompts.sections import TOTAL
-from jaxreward.records import Request
+from jaxreward.records import Request, Watched
 from jaxreward.reports.timeline import Timeline
-from jaxreward.runs import read_log
+from jaxreward.runs import Proposed, read_log
 from jaxreward.search.registry import make_strategy
 from jaxreward.search.seeding import derive_rng
 
@@ -53,7 +53,7 @@ class Spending:
                 f"about {self.judging} calls of the model that judges, with pictures, of about "
                 f"{self.judging_tokens:,} tokens"
             )
-        line = "; ".join(kinds)
+        line = "; ".join(kinds) or "no more calls of language models"
         unknown = ", ".join(e.unknown_models)
         if unknown and not e.most_usd:
             return f"{line}; the price of {unknown} is not known (--price)"
@@ -69,7 +69,12 @@ def spending_of(settings: EvolveSettings) -> Spending | None:
     """
     each = [_proposing(settings)] if settings.proposer == "llm" else []
     each += [_judging(settings)] if settings.judged_by == "model" and settings.proposer != "replay" else []
-    return total_of(each)
+    total = total_of(each)
+    if total is None or settings.llm.max_usd is None:
+        return total
+    e, cap = total.estimate, settings.llm.max_usd  # one for both
+    within = Estimate(min(e.expected_usd, cap), min(e.most_usd, cap), e.unknown_models)
+    return replace(total, estimate=within)
 
 
 def _proposing(settings: EvolveSettings) -> Spending:
@@ -98,13 +103,14 @@ def _judging(settings: EvolveSettings) -> Spending:
     tokens = settings.frames * IMAGE_TOKENS + _JUDGE_TOKENS
     if not settings.resume and (lacking := too_small(llm, tokens)):
         raise UserError(lacking)
-    candidates = max(0, settings.candidates - _trained(settings))
+    candidates = max(0, settings.candidates - _watched(settings))
     calls = candidates * llm.judge_episodes * llm.judge_votes
     return Spending(0, 0, estimate_cost(llm, tokens, calls), calls, tokens)
 
 
 def total_of(each: Sequence[Spending]) -> Spending | None:
-    """What several searches, or parts of one, will spend together; None where there are none."""
+    """What several searches, each within caps of its own, or parts of one, will spend together; None where there are
+    none."""
     if not each:
         return None
     estimates = [s.estimate for s in each]
@@ -135,6 +141,14 @@ def confirm(spending: Spending | None, llm: LlmSettings) -> None:
         )
     if not answer:
         raise UserError("not started: the cost was not confirmed")
+
+
+def _watched(settings: EvolveSettings) -> int:
+    """Agents that were judged in a run that is resumed."""
+    if not settings.resume:
+        return 0
+    log = read_log(settings.out / settings.run_name / "events.jsonl")
+    return sum(isinstance(e.event, Proposed) and Watched.read(e.event.proposal.words) is not None for e in log)
 
 
 def _trained(settings: EvolveSettings) -> int:

@@ -18,7 +18,7 @@ from jaxreward.evolution.presets import preset
 from jaxreward.evolution.search_options import OF_GENETIC, SearchOptions
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects
-from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.llm_settings import JUDGE_OPTIONS, LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.search import STRATEGIES
 from jaxreward.search.registry import own_strategy, strategy_class
@@ -94,6 +94,9 @@ class CompareSettings(SearchOptions):
                     "searches",
                     "proposers",
                 )
+        if judging := [name for name in JUDGE_OPTIONS if getattr(self.llm, name) != getattr(LlmSettings(), name)]:
+            message = f"searches that are compared are judged by the task's metrics: leave {mention(judging[0])} out"
+            raise InvalidSetting(message, f"llm.{judging[0]}")
         if self.llm != LlmSettings() and "llm" not in self.proposers:
             raise InvalidSetting(
                 f"{mention('model')} and what else concerns language models are for "

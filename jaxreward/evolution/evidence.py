@@ -20,6 +20,9 @@ from jaxreward.training import Learner
 from jaxreward.training.episodes import Episode, play
 from jaxreward.training.networks import Variables
 
+_MOST = 1e30
+"""In place of what is infinite, which JSON does not have."""
+
 LARGEST, QUALITY = 512, 80
 """Pixels of the longer side of a frame, at most, and the quality of its JPEG."""
 
@@ -97,10 +100,13 @@ def _figures(task: Task, episode: Episode) -> np.ndarray:
 
 
 def _filmed(episode: Episode, steps: tuple[int, ...], names: tuple[str, ...]) -> FilmedEpisode:
-    totals = np.concatenate([np.zeros((1, len(names))), np.cumsum(episode.terms, axis=0)])[list(steps)]
-    paid = np.nan_to_num(np.diff(totals, axis=0, prepend=0.0))
+    totals = np.concatenate([np.zeros((1, len(names))), np.cumsum(episode.terms.astype(np.float64), axis=0)])[
+        list(steps)
+    ]
+    paid = np.nan_to_num(np.diff(totals, axis=0, prepend=0.0), posinf=_MOST, neginf=-_MOST).clip(-_MOST, _MOST)
     terms = {name: tuple(np.round(paid[:, k], 4).tolist()) for k, name in enumerate(names)}
-    return FilmedEpisode(length=episode.length, success=episode.success, steps=steps, paid=terms)
+    success = float(np.nan_to_num(episode.success, posinf=_MOST, neginf=-_MOST))
+    return FilmedEpisode(length=episode.length, success=success, steps=steps, paid=terms)
 
 
 def _jpeg(picture: Any) -> bytes:

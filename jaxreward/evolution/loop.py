@@ -402,7 +402,10 @@ class Evolution:
         """The policy that agents begin with."""
         if not self.strategy.starts_warm:
             return None
-        return policy_of_parent(self.store, candidates, self.task, programs, self.settings.hyper)
+        found = policy_of_parent(self.store, candidates, self.task, programs, self.settings.hyper)
+        if found is None and any(candidate.parents for candidate in candidates):
+            self.watcher.note("there is no policy of the parent to begin with: these agents are new")
+        return found
 
     def forget(self, tag: str) -> None:
         """Delete the checkpoints of a training that is logged."""

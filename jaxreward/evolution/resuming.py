@@ -27,8 +27,14 @@ MAY_CHANGE = {
     *("candidates", "max_attempts", "max_env_steps", "max_device_s"),
     *("memory_gb", "unsafe_no_sandbox", "baselines", "final_seeds", "final_steps"),
 }
-"""What may differ when a run is resumed: its folder, how it is watched, its budgets, and all options of language models
-(`llm.*`), which providers may withdraw during a run; their replies are in the transcript."""
+"""What may differ when a run is resumed, besides language models: its folder, how it is watched, its budgets."""
+
+
+def may_change(name: str) -> bool:
+    """Whether a setting may differ when a run is resumed: those of `MAY_CHANGE`, and options of language models that
+    propose (`llm.*`), which providers may withdraw during a run; their replies are in the transcript. A judge stays who
+    it is, since the scores of two cannot be compared."""
+    return name in MAY_CHANGE or (name.startswith("llm.") and not name.startswith("llm.judge_"))
 
 
 def free_name(settings: EvolveSettings) -> str:
@@ -101,7 +107,7 @@ def require_same_call(path: Path, again: EvolveSettings, objects: Mapping[str, I
         _require(path, again, option, getattr(started, option), getattr(again, option))
     before, now = dict(flat(started.as_config())), dict(flat(again.as_config()))
     for name in sorted(before.keys() | now.keys()):
-        if name not in MAY_CHANGE and not name.startswith("llm."):
+        if not may_change(name):
             _require(path, again, name, before.get(name), now.get(name))
 
 

@@ -14,7 +14,7 @@ from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableF
 from jaxreward.evolution.candidate_training import CandidateTraining, check_cuts, check_training
 from jaxreward.evolution.learner_options import check_learner
 from jaxreward.evolution.search_options import Switch
-from jaxreward.proposers.llm.llm_settings import JUDGE_FRAMES, LlmSettings
+from jaxreward.proposers.llm.llm_settings import JUDGE_FRAMES, JUDGE_OPTIONS, LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
 from jaxreward.search.option_text import read_options, write_options
@@ -24,8 +24,6 @@ from jaxreward.tasks import Task, make_task_of
 from jaxreward.tracking import SinkName, require
 
 Judge = Literal["auto", "scripted", "model", "files", "terminal"]
-_JUDGING = ("judge_votes", "judge_episodes", "judge_frames")
-"""Settings of a model that judges; those from the second on are also of frames that are kept for people to look at."""
 PEOPLE = ("files", "terminal")
 """Judges who are people."""
 TEXTS = "texts"
@@ -255,10 +253,11 @@ def _check_judge(settings: EvolveSettings) -> None:
             "judge",
             "strategy",
         )
-    used = _JUDGING if who == "model" else _JUDGING[1:] if settings.frames else ()
-    if settings.proposer == "replay":
+    if settings.proposer == "replay":  # with the options of its recording
         return
-    for name in _JUDGING:
+    of_frames = ("judge_episodes", "judge_frames") if settings.frames else ()
+    used = JUDGE_OPTIONS if who == "model" else of_frames
+    for name in JUDGE_OPTIONS:
         if name not in used and getattr(settings.llm, name) != getattr(LlmSettings(), name):
             frames = mention("judge_frames") if name == "judge_episodes" and who == "scripted" else ""
             message = f"{mention(name)} is for {frames or mention('judge_model')}, which this search does not have"
@@ -347,7 +346,7 @@ def _idle_llm_options(settings: EvolveSettings) -> list[str]:
         used += ("wait_s",)
     if settings.judged_by == "model":
         used += tuple(f.name for f in dataclasses.fields(LlmSettings) if f.name not in ("model", "repairs"))
-    used += ("judge_model", *_JUDGING)  # of which `_check_judge` knows
+    used += JUDGE_OPTIONS  # of which `_check_judge` knows
     return [f.name for f in dataclasses.fields(LlmSettings) if f.name not in used]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+
+from pydantic import Field, model_validator
 
 from jaxreward.records.base import Record
 
@@ -19,14 +22,22 @@ class FilmedEpisode(Record):
 
     length: int
     success: float
-    steps: tuple[int, ...]
+    steps: tuple[int, ...] = Field(min_length=1)
     paid: dict[str, tuple[float, ...]] = {}
+
+    @model_validator(mode="after")
+    def _can_be(self) -> FilmedEpisode:
+        if any(len(values) != len(self.steps) for values in self.paid.values()):
+            raise ValueError("every term has a number for each frame")
+        if not all(map(math.isfinite, [self.success, *(x for values in self.paid.values() for x in values)])):
+            raise ValueError("what was paid, and success, are finite")
+        return self
 
 
 class Evidence(Record):
     """The episodes of an agent; those of every agent of a run begin alike."""
 
-    episodes: tuple[FilmedEpisode, ...]
+    episodes: tuple[FilmedEpisode, ...] = Field(min_length=1)
 
 
 def evidence_folder(run: Path, id: str) -> Path:

@@ -43,15 +43,15 @@ class Judged:
     @classmethod
     def of(cls, run: Path, results: Mapping[str, Result]) -> Judged:
         found = dict[str, JudgedAgent]()
-        by = ""
+        by = dict[str, None]()
         for result in results.values():
             watched = Watched.read(result.words) if result.candidate.operator == "watch" else None
             if watched is not None:
                 id = result.candidate.parents[0]
                 found[id] = JudgedAgent(id, result.candidate.id, results[id].score if id in results else None, watched)
-                by = result.candidate.model or result.candidate.proposer
+                by[result.candidate.model or result.candidate.proposer] = None
         agents = sorted(found.values(), key=lambda agent: -agent.watched.score)
-        return cls(run, tuple(agents), by)
+        return cls(run, tuple(agents), ", ".join(by))
 
     @property
     def subtasks(self) -> tuple[str, ...]:

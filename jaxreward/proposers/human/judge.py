@@ -47,7 +47,10 @@ class Judge(People):
         return {"": _ASK}
 
     def _problem(self, request: Request, text: str) -> str:
-        words = read_vote(text)
+        return self._line_problem(text)
+
+    def _line_problem(self, line: str) -> str:
+        words = read_vote(line)
         return words.hint if isinstance(words, Failure) else ""
 
     def _proposal(self, request: Request, text: str, rng: np.random.Generator) -> Proposal:

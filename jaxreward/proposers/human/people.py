@@ -66,6 +66,10 @@ class People:
         """What is wrong with an answer; empty where nothing is."""
 
     @abstractmethod
+    def _line_problem(self, line: str) -> str:
+        """What is wrong with a line that was typed to one question; empty where nothing is."""
+
+    @abstractmethod
     def _proposal(self, request: Request, text: str, rng: np.random.Generator) -> Proposal:
         """What an answer amounts to."""
 
@@ -134,15 +138,13 @@ class People:
         """
         found = list[str]()
         for begin, question in self._questions(request).items():
-            rest = [f"{other}0" for other in self._questions(request) if other != begin]
-            problem_of = lambda line, begin=begin, rest=rest: self._problem(request, "\n".join([begin + line, *rest]))  # noqa: E731
-            line = self._asked(question, problem_of)
+            line = self._asked(question)
             if line is None:
                 return None
             found.append(begin + line)
         return "\n".join(found)
 
-    def _asked(self, question: str, problem_of: Callable[[str], str]) -> str | None:
+    def _asked(self, question: str) -> str | None:
         """The first line that can be read; None if the run is asked to stop."""
         context, problem = self.box.context, ""
         for _ in range(_UNREADABLE):
@@ -154,7 +156,7 @@ class People:
                 raise ProposerStopped(
                     f"nobody answers on the terminal: go on with {self.box.how}", EndCause.PEOPLE, later=True
                 )
-            problem = problem_of(line)
+            problem = self._line_problem(line)
             if not problem:
                 return line.strip()
             context.note(f"please {problem}")

@@ -16,10 +16,14 @@ from jaxreward.records import Failure, Instruction, Proposal, Request, Seen, Sub
 MOST = 5
 """The score of a subtask that is done; 0 is not done at all."""
 
+_NUMBER = r"(\d{1,3}(?:\.\d{1,6})?)(?:[ \t]*/[ \t]*5)?(?![\w.,%/+-]*[\w%/+-])(?![ \t]*(?:/|%|of\b|out\b))"
+"""A score, and nothing behind it that would make it another number."""
 _LINE = re.compile(
-    r"^[ \t]*(?:[-*][ \t]+)?([a-z_][a-z0-9_]*)[ \t]*[:=][ \t]*(\d{1,3}(?:\.\d{0,6})?)(?:[ \t]*/[ \t]*5)?(?![\w.])(.*)$",
-    re.MULTILINE | re.IGNORECASE,
+    rf"^[ \t]*(?:[-+][ \t]+)?([a-z_][a-z0-9_]*)[ \t]*[:=][ \t]*{_NUMBER}(.*)$", re.MULTILINE | re.IGNORECASE
 )
+_TYPED = re.compile(rf"[ \t]*{_NUMBER}")
+_MARKS = str.maketrans("", "", "*`")
+"""Marks of Markdown."""
 
 
 class SubtaskScores(People):
@@ -68,6 +72,10 @@ class SubtaskScores(People):
         found = _read(text, self._subtasks(request))
         return found.hint if isinstance(found, Failure) else ""
 
+    def _line_problem(self, line: str) -> str:
+        found = _TYPED.match(line)
+        return "" if found and float(found[1]) <= MOST else f"begin with a number from 0 to {MOST}"
+
     def _proposal(self, request: Request, text: str, rng: np.random.Generator) -> Proposal:
         found = _read(text, self._subtasks(request))
         if isinstance(found, Failure):
@@ -77,7 +85,10 @@ class SubtaskScores(People):
 
 def _read(text: str, subtasks: Sequence[Subtask]) -> Watched | Failure:
     """The scores in an answer; of two lines on a subtask the last one counts."""
-    given = {name.lower(): (float(score), why) for name, score, why in _LINE.findall(legible(text[:REPLY_LIMIT]))}
+    given = {
+        name.lower(): (float(score), why)
+        for name, score, why in _LINE.findall(legible(text[:REPLY_LIMIT]).translate(_MARKS))
+    }
     for name in (subtask.name for subtask in subtasks):
         if name not in given or not given[name][0] <= MOST:
             message = f"there is no score from 0 to {MOST} for the subtask '{name}'"

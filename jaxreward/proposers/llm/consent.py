@@ -36,7 +36,8 @@ def unconfirmed(proposer: str, of_folder: Collection[str], found: LlmSettings, u
         found: the settings of the folder.
         used: those with what the user says now.
     """
-    alone = tuple(name for name in _guarded(proposer, found) if name in of_folder)
+    guarded = dict.fromkeys([*_guarded(proposer, found), *_guarded(proposer, used)])
+    alone = tuple(name for name in guarded if name in of_folder)
     return () if not alone or is_known(proposer, found) or is_known(proposer, used) else alone
 
 

@@ -13,6 +13,9 @@ from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import InvalidSetting, nearest
 from jaxreward.sentences import mention
 
+JUDGE_OPTIONS = ("judge_model", "judge_votes", "judge_episodes", "judge_frames")
+"""Options of a model that judges."""
+
 JUDGE_FRAMES = 20
 """Frames of an episode that a model is shown (RDA, section 9)."""
 

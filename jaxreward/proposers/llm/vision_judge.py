@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from jaxreward import files
-from jaxreward.errors import InvalidSetting, why_unreadable
+from jaxreward.errors import InvalidSetting, ProposerStopped, why_unreadable
 from jaxreward.extras import require
 from jaxreward.proposers.judging import Sight
 from jaxreward.proposers.llm.batch import answered
@@ -42,6 +43,8 @@ APART = 0.5
 
 _TERMS = 12
 """Terms of a reward that are told with a frame, those that paid most."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
 _TASK = 4_000
 """Characters of a task's description that the model is told."""
@@ -100,6 +103,7 @@ class VisionJudge(ModelCaller):
         super().__init__(settings.of_judge())
         assert card.instruction is not None
         self.model, self.card, self.instruction = settings.judge_model, card, card.instruction
+        self._said = set[str]()
         self._templates = Templates(settings.prompts, card.objective, card.states)
         subtask = Subtask(name="arrive", words="arrive")
         self._criteria_messages((subtask,))  # a user's templates that do not render are found before a run
@@ -114,10 +118,13 @@ class VisionJudge(ModelCaller):
                 failed[request.id] = Proposal(request_id=request.id, failure=found, proposer="vision")
             else:
                 agents.append(found)
-        spent = stopped = None
+        spent, stopped = None, None
         while calls := self._calls(agents):
             batch = self.call_all(calls, len(calls))
             spent, stopped = batch.spent, batch.stopped
+            if stopped is not None and not stopped.later and any(call.recorded for call in calls):
+                why = f"{stopped.why}; the call had pictures: {mention('judge_model')} is to be a model that sees them"
+                stopped = ProposerStopped(why, stopped.cause, later=False, problem=stopped.problem)
             if spent or stopped or self.session.context.should_stop():
                 break
         judged = {agent.request.id: self._proposal(agent) for agent in agents if not self._calls([agent])}
@@ -130,6 +137,10 @@ class VisionJudge(ModelCaller):
         path = index_path(run, id)
         try:
             evidence = Evidence.model_validate_json(files.read_bytes(path, below=run))
+            for number, episode in enumerate(evidence.episodes):
+                for k in range(len(episode.steps)):
+                    path = frame_path(run, id, number, k)
+                    _require_jpeg(files.read_bytes(path, below=run))
         except (OSError, ValueError) as error:
             why = why_unreadable(error) if isinstance(error, OSError) else "it is damaged"
             return Failure(stage="reply", message=f"the frames of {id} cannot be read from {path}: {why}")
@@ -168,7 +179,15 @@ class VisionJudge(ModelCaller):
             found = read_criteria(last.reply, last.finish, agent.names)
             if not isinstance(found, Failure):
                 return found, ""
+        self._note_once(
+            f"the judge wrote no criteria that can be read for {agent.names}: it scores by the subtasks' words"
+        )
         return {subtask.name: subtask.words for subtask in agent.subtasks}, ""
+
+    def _note_once(self, sentence: str) -> None:
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self.session.context.note(sentence)
 
     def _open_part(self, agent: _Agent, part: str) -> str:
         """The part to ask for a vote by; empty where it is there, or is given up."""
@@ -275,6 +294,11 @@ class VisionJudge(ModelCaller):
             )
 
 
+def _require_jpeg(data: bytes) -> None:
+    if not data.startswith(b"\xff\xd8"):
+        raise ValueError("it is no JPEG")
+
+
 def _vote_part(episode: int, vote: int) -> str:
     return f"episode {episode + 1} vote {vote + 1}"
 
@@ -283,7 +307,11 @@ def _heading(episode: FilmedEpisode, k: int, step: int) -> str:
     """What stands before a frame."""
     if not k:
         return f"Frame 1, at the start of {episode.length} steps."
-    paid = {name: values[k] for name, values in episode.paid.items()}
+    # Names are the program's: what is no identifier could be words to the judge.
+    named = (
+        (name if _NAME.fullmatch(name) else f"term {n + 1}", x[k]) for n, (name, x) in enumerate(episode.paid.items())
+    )
+    paid = dict(named)
     largest = sorted(paid, key=lambda name: -abs(paid[name]))[:_TERMS]
     told = ", ".join(f"{name} {paid[name]:.3g}" for name in paid if name in largest)
     return f"Frame {k + 1}, after step {step} of {episode.length}. Paid since the frame before: {told or 'nothing'}."

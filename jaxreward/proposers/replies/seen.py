@@ -63,7 +63,8 @@ def read_scores(text: str, finish: str, names: Collection[str]) -> dict[str, See
 
 
 def _of_all(found: dict[str, _T], names: Collection[str], hint: str) -> dict[str, _T] | Failure:
-    lacking = [name for name in names if name not in found]
+    spelt = {name: identifier(name) for name in names}  # as names in replies are
+    lacking = [name for name in names if spelt[name] not in found]
     if lacking:
         return Failure(stage="reply", message=f"the reply says nothing of the subtask '{lacking[0]}'", hint=hint)
-    return {name: found[name] for name in names}
+    return {name: found[spelt[name]] for name in names}

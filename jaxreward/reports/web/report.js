@@ -136,7 +136,7 @@
   const picture = (path, frames, caption = path) =>
     frames[path]
       ? make("figure", { class: "frame" }, make("img", { src: `data:image/jpeg;base64,${frames[path]}`, alt: caption }), make("figcaption", {}, caption))
-      : make("p", { class: "means" }, path);
+      : make("figure", { class: "frame" }, make("p", { class: "means" }, path), make("figcaption", {}, caption));
   // Texts and pictures of a message in their order; a text that stands before a picture is its caption.
   const parts = (message, frames) => {
     const shown = [];
