@@ -298,7 +298,7 @@ def test_a_search_is_resumed_with_an_observation_that_was_moved(tmp_path: Path, 
         self.log(Trained(results=results))
 
     def trained(*_: Any, **__: Any) -> Any:
-        scores = {"score": lambda _: score(0.1), "feedback": lambda _: None}
+        scores = {"score": lambda _: score(0.1), "feedback": lambda _: None, "alignment": lambda _: None}
         return SimpleNamespace(**scores, env_steps=8, compile_s=0.0, run_s=0.0)
 
     monkeypatch.setattr(Evolution, "_train", formula)
