@@ -87,7 +87,7 @@ def save_agents(
         row, trained = agents.row, agents.trained
         policy = trained.variables(row, trained.best_seed(row))
         store.save(f"policy-{agents.candidate.id}", policy)
-        if judge is not None and judge.sees == "films":
+        if judge is not None and judge.films:
             draw_agents(task, agents.candidate, trained, row, settings.hyper, run.path / PICTURES)
         elif judge is not None and settings.frames:
             save_evidence(

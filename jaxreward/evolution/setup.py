@@ -138,7 +138,7 @@ class Setup:
         if settings.judged_by in PEOPLE:
             require_films(task)
         judge = judge_of(settings, strategy, described)
-        if judge is not None and (settings.frames or judge.sees == "films"):
+        if judge is not None and (settings.frames or judge.films):
             check_drawable(task)  # before anything is trained
         derived = vocabulary if is_kept else None
         return cls(task, objective, strategy, proposer, observation, judge, given, derived, code)

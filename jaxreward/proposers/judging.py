@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 from jaxreward.proposers.proposer import Answers, Context, RngOf
 from jaxreward.records import Failure, Instruction, Proposal, Request, Seen, Subtask, Watched, write_subtasks
 
-Sight = Literal["nothing", "films", "frames"]
-"""What of agents a judge looks at in the folder of a run: nothing, films of whole episodes, or frames."""
-
 
 class AgentJudge(Protocol):
     """Answers requests about trained agents; `operators` are those of the requests that it answers, `waits` is whether
-    it takes time or money, and `sees` what has to be there for it."""
+    it takes time or money, and `films` whether it watches films of whole episodes."""
 
     operators: frozenset[str]
     waits: bool
-    sees: Sight
+    films: bool
 
     def prepare(self, note: Callable[[str], None]) -> None:
         """Called before a run is created: raises UserError if nobody can be asked; `note` shows who will be."""
@@ -42,7 +39,7 @@ class ScriptedJudge:
 
     operators = frozenset({"divide", "watch"})
     waits = False
-    sees: Sight = "nothing"
+    films = False
 
     def __init__(self, instruction: Instruction) -> None:
         self.instruction = instruction

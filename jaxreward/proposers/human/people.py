@@ -15,7 +15,6 @@ import numpy as np
 from jaxreward import files
 from jaxreward.errors import EndCause, FileProblem, ProposerStopped, UnusableFile
 from jaxreward.proposers.human.mailbox import Mailbox
-from jaxreward.proposers.judging import Sight
 from jaxreward.proposers.proposer import Answers, Context, RngOf
 from jaxreward.records import Proposal, Request
 
@@ -40,7 +39,7 @@ class People:
 
     operators: frozenset[str]
     waits = True
-    sees: Sight = "films"
+    films = True
 
     def __init__(self, how: How, wait_s: float, answers: TextIO | None = None) -> None:
         self.how, self.wait_s = how, wait_s

@@ -11,9 +11,8 @@ from statistics import fmean
 from typing import Any
 
 from jaxreward import files
-from jaxreward.errors import InvalidSetting, ProposerStopped, why_unreadable
+from jaxreward.errors import CallProblem, InvalidSetting, ProposerStopped, why_unreadable
 from jaxreward.extras import require
-from jaxreward.proposers.judging import Sight
 from jaxreward.proposers.llm.batch import answered
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.proposers.llm.llm_settings import LlmSettings
@@ -94,7 +93,7 @@ class VisionJudge(ModelCaller):
 
     operators = frozenset({"watch"})
     waits = True
-    sees: Sight = "frames"
+    films = False
 
     def __init__(self, card: TaskCard, settings: LlmSettings) -> None:
         require("llm", "a model that judges", "judge_model")
@@ -122,7 +121,7 @@ class VisionJudge(ModelCaller):
         while calls := self._calls(agents):
             batch = self.call_all(calls, len(calls))
             spent, stopped = batch.spent, batch.stopped
-            if stopped is not None and not stopped.later and any(call.recorded for call in calls):
+            if stopped is not None and stopped.problem is CallProblem.REJECTED and any(call.recorded for call in calls):
                 why = f"{stopped.why}; the call had pictures: {mention('judge_model')} is to be a model that sees them"
                 stopped = ProposerStopped(why, stopped.cause, later=False, problem=stopped.problem)
             if spent or stopped or self.session.context.should_stop():
@@ -163,7 +162,7 @@ class VisionJudge(ModelCaller):
     def _votes(self, agent: _Agent, criteria: dict[str, str]) -> Iterator[Call]:
         for number, episode in enumerate(agent.evidence.episodes):
             for vote in range(self.settings.judge_votes):
-                part = self._open_part(agent, _vote_part(number, vote))
+                _, part = self._vote(agent, _vote_part(number, vote))
                 if part:
                     shown, recorded = self._watch_messages(agent, criteria, number, episode)
                     yield Call(agent.request.id, self.model, shown, part, recorded)
@@ -189,15 +188,19 @@ class VisionJudge(ModelCaller):
             self._said.add(sentence)
             self.session.context.note(sentence)
 
-    def _open_part(self, agent: _Agent, part: str) -> str:
-        """The part to ask for a vote by; empty where it is there, or is given up."""
-        for attempt in ("", " again"):
-            last = self._settled(agent, part + attempt)
+    def _vote(self, agent: _Agent, part: str) -> tuple[dict[str, Seen] | Failure | None, str]:
+        """A vote as far as it is known, and the part to ask for it by, empty where it is there, or is given up."""
+        found: dict[str, Seen] | Failure | None = None
+        for attempt in (part, f"{part} again"):
+            last = self._settled(agent, attempt)
             if last is None:
-                return part + attempt
-            if last.error or not isinstance(read_scores(last.reply, last.finish, agent.names), Failure):
-                return ""
-        return ""
+                return found, attempt
+            if last.error:
+                return Failure(stage="refused", message=last.error), ""
+            found = read_scores(last.reply, last.finish, agent.names)
+            if not isinstance(found, Failure):
+                return found, ""
+        return found, ""
 
     def _settled(self, agent: _Agent, part: str) -> Exchange | None:
         exchanges = self.session.context.transcript.of(agent.request.id)
@@ -265,18 +268,9 @@ class VisionJudge(ModelCaller):
 
     def _votes_on(self, agent: _Agent, number: int) -> tuple[list[dict[str, Seen]], str]:
         """The votes on an episode that can be read, and what is wrong with the others."""
-        votes, problem = list[dict[str, Seen]](), ""
-        for vote in range(self.settings.judge_votes):
-            for attempt in (" again", ""):
-                last = self._settled(agent, _vote_part(number, vote) + attempt)
-                if last is None:
-                    continue
-                found = Failure(stage="refused", message=last.error) if last.error else None
-                found = found or read_scores(last.reply, last.finish, agent.names)
-                if not isinstance(found, Failure):
-                    votes.append(found)
-                    break
-                problem = problem or found.message
+        each = [self._vote(agent, _vote_part(number, vote))[0] for vote in range(self.settings.judge_votes)]
+        votes = [found for found in each if isinstance(found, dict)]
+        problem = next((found.message for found in each if isinstance(found, Failure)), "")
         return votes, problem
 
     def _report(self, agent: _Agent, watched: Watched) -> None:
