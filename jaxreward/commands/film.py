@@ -12,7 +12,6 @@ from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.config import Arg, check_bounds, is_file
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
-from jaxreward.evolution.artifacts import is_policy_of
 from jaxreward.evolution.filming import (
     EPISODES,
     LEAST_EPISODES,
@@ -24,6 +23,7 @@ from jaxreward.evolution.filming import (
     policy_of,
 )
 from jaxreward.evolution.learner_options import LearnerOptions
+from jaxreward.evolution.policies import is_policy_of
 from jaxreward.evolution.presets import quick_learner, quick_steps
 from jaxreward.evolution.settings import require_task
 from jaxreward.evolution.started import started_settings

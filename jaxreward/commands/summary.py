@@ -127,7 +127,7 @@ def _normalised(outcome: Outcome, score: Score | None) -> dict[str, str]:
 
 def _aligned(feedback: Feedback | None) -> dict[str, str]:
     """The column of the alignment, where the task has an instruction."""
-    text = alignment_text(feedback)
+    text = alignment_text(feedback.alignment if feedback is not None else None)
     return {"alignment": text} if text else {}
 
 

@@ -261,7 +261,7 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
         extra = {
             name.replace("_", " "): figure(result.extra(name)[i].mean(), rate=False) for name in result.extra_metrics
         }
-        if aligned := alignment_text(result.feedback(i)):
+        if aligned := alignment_text(result.alignment(i)):
             extra["alignment"] = aligned
         rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **extra}))
     console.print(

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 
 from jaxreward import files
-from jaxreward.evolution.artifacts import save_policy
 from jaxreward.evolution.loop import Evolution
+from jaxreward.evolution.policies import save_policy
 from jaxreward.evolution.setup import Setup
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Program

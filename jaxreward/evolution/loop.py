@@ -15,14 +15,7 @@ import jax
 import numpy as np
 
 from jaxreward.errors import End, EndCause
-from jaxreward.evolution.artifacts import (
-    comparable,
-    keep_policy_of,
-    policy_of_parent,
-    save_agents,
-    save_best_policy,
-    save_interface,
-)
+from jaxreward.evolution.artifacts import save_interface
 from jaxreward.evolution.budget import ends, next_requests, unconfirmed
 from jaxreward.evolution.endings import ending, withdrawn
 from jaxreward.evolution.own_answers import (
@@ -34,6 +27,7 @@ from jaxreward.evolution.own_answers import (
     room_of,
     training_of,
 )
+from jaxreward.evolution.policies import Policies
 from jaxreward.evolution.profiling import Profile
 from jaxreward.evolution.recheck import checked_again
 from jaxreward.evolution.repair import repair_requests
@@ -78,7 +72,6 @@ from jaxreward.search.strategy import was_trained
 from jaxreward.timing import CLOCK
 from jaxreward.training import Interrupted
 from jaxreward.training import Progress as TrainingProgress
-from jaxreward.training.networks import Variables
 
 # Generations in a row in which nothing could be trained that end the run.
 _MAX_UNTRAINED = 5
@@ -135,10 +128,11 @@ class Evolution:
         self.proposer.open(context)
         if self.judge is not None:
             self.judge.open(context)
+        self.policies = Policies(run, self.store, self.task, settings, self.strategy, self.judge, watcher.note)
         self.bench = Bench(
             run.path, self.store, checker, lambda: expansions_of(self.progress),
             lambda: tuple(self.progress.results.values()), lambda: room_of(self.progress),
-            lambda: covering_of(self.proposer, settings), self._policy, self._watch, lambda: stop.requested,
+            lambda: covering_of(self.proposer, settings), self.policies.start, self._watch, lambda: stop.requested,
             watcher.note,
         )  # fmt: skip
         self.objective.open(self.bench)
@@ -385,27 +379,9 @@ class Evolution:
             for program in scored.programs:  # with other weights, some may be new
                 self.run.save_program(program.digest, program.source)
             sound = [agents for agents in scored.agents if agents.sound]
-            if self._keeps_all:
-                save_agents(self.run, self.store, sound, self.task, self.settings, self.judge)
-            else:
-                save_best_policy(self.run, self.store, sound, comparable(best, candidates, self.progress.state))
+            self.policies.save(sound, candidates, self.progress.state)
         self.log(Trained(results=scored.results, compile_s=scored.compile_s, run_s=scored.run_s))
         self.forget(tag)
-
-    @property
-    def _keeps_all(self) -> bool:
-        """Whether the policies of all candidates are kept: a judge says later which is the best, or children need
-        them."""
-        return self.judge is not None or self.strategy.watches or self.strategy.starts_warm
-
-    def _policy(self, candidates: Sequence[Candidate], programs: Sequence[Program]) -> Variables | None:
-        """The policy that agents begin with."""
-        if not self.strategy.starts_warm:
-            return None
-        found = policy_of_parent(self.store, candidates, self.task, programs, self.settings.hyper)
-        if found is None and any(candidate.parents for candidate in candidates):
-            self.watcher.note("there is no policy of the parent to begin with: these agents are new")
-        return found
 
     def forget(self, tag: str) -> None:
         """Delete the checkpoints of a training that is logged."""
@@ -421,6 +397,5 @@ class Evolution:
     def store_best(self, score: Score | None = None) -> None:
         """Write `best_interface.py`, with `score` in place of that of the search."""
         best = self.strategy.best(self.progress.state)
-        if self._keeps_all:
-            keep_policy_of(self.run, self.store, best)
+        self.policies.keep_best(best)
         save_interface(self.run, self.settings, self.progress, best, score)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from jaxreward.config import is_file
 from jaxreward.errors import CallProblem, EndCause, InvalidSetting, UserError
-from jaxreward.evolution.artifacts import is_policy_of
 from jaxreward.evolution.filming import (
     EPISODES,
     LEAST_EPISODES,
@@ -20,6 +19,7 @@ from jaxreward.evolution.filming import (
     policy_of,
 )
 from jaxreward.evolution.identities import Identity
+from jaxreward.evolution.policies import is_policy_of
 from jaxreward.evolution.python_settings import task_of
 from jaxreward.evolution.settings import EvolveSettings, require_task
 from jaxreward.evolution.setup import given_objects, require_same_objects

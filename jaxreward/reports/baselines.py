@@ -29,6 +29,11 @@ class ScoredProgram:
     fresh: bool
 
     @property
+    def alignment(self) -> Score | None:
+        """How far its agents do the subtasks of the instruction, where that is measured."""
+        return self.feedback.alignment if self.feedback is not None else None
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """95 % interval of the mean."""
         return interval(self.score) if self.score else None

@@ -74,7 +74,7 @@ class Report:
     @property
     def alignments(self) -> list[tuple[str, str]]:
         """How far the winner and the baselines do the subtasks of the instruction."""
-        each = [(p.name, alignment_text(p.feedback)) for p in self.programs]
+        each = [(p.name, alignment_text(p.alignment)) for p in self.programs]
         return [(name, text) for name, text in each if text]
 
     @property

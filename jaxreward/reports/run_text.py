@@ -101,8 +101,7 @@ def run_json(view: RunView) -> dict[str, Any]:
             for name, (score, verdict) in baseline_verdicts(view).items()
         },
         "alignment": {
-            p.name: score_json(p.feedback.alignment)
-            for p in scored_programs(view) if p.feedback is not None and p.feedback.alignment is not None
+            p.name: score_json(p.alignment) for p in scored_programs(view) if p.alignment is not None
         },
         "attempts": view.progress.spent.attempts,
         "failures": view.failures,
@@ -160,7 +159,7 @@ def standing_line(view: RunView, now: float) -> str:
 
 def _alignments(view: RunView) -> str:
     """How far the best and the baselines do the subtasks of the instruction."""
-    each = {p.name: alignment_text(p.feedback) for p in scored_programs(view)}
+    each = {p.name: alignment_text(p.alignment) for p in scored_programs(view)}
     return "; ".join(f"{name} {text}" for name, text in each.items() if text)
 
 

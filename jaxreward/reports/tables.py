@@ -110,9 +110,8 @@ def score_json(score: Score | None) -> dict[str, Any] | None:
     return found if score.measure == SUCCESS else {**found, "measure": score.measure.model_dump()}
 
 
-def alignment_text(feedback: Feedback | None) -> str:
+def alignment_text(score: Score | None) -> str:
     """How far agents do the subtasks of an instruction, with its 95 % interval; empty where that is not measured."""
-    score = feedback.alignment if feedback is not None else None
     if score is None:
         return ""
     low, high = interval(score)

@@ -51,11 +51,12 @@ _TASK = 4_000
 
 @dataclass(frozen=True)
 class _Agent:
-    """An agent to judge: the request, the subtasks by name, and the evidence."""
+    """An agent to judge: the request, the subtasks by name, the evidence, and the frames of each episode."""
 
     request: Request
     subtasks: tuple[Subtask, ...]
     evidence: Evidence
+    frames: tuple[tuple[str, ...], ...]
 
     @property
     def id(self) -> str:
@@ -135,15 +136,14 @@ class VisionJudge(ModelCaller):
         subtasks = self.instruction.divided(request.plan.words if request.plan is not None else "")
         path = index_path(run, id)
         try:
-            evidence = Evidence.model_validate_json(files.read_bytes(path, below=run))
+            evidence, frames = Evidence.model_validate_json(files.read_bytes(path, below=run)), list[tuple[str, ...]]()
             for number, episode in enumerate(evidence.episodes):
-                for k in range(len(episode.steps)):
-                    path = frame_path(run, id, number, k)
-                    _require_jpeg(files.read_bytes(path, below=run))
+                paths = [frame_path(run, id, number, k) for k in range(len(episode.steps))]
+                frames.append(tuple(_jpeg(files.read_bytes(path := of_frame, below=run)) for of_frame in paths))
         except (OSError, ValueError) as error:
             why = why_unreadable(error) if isinstance(error, OSError) else "it is damaged"
             return Failure(stage="reply", message=f"the frames of {id} cannot be read from {path}: {why}")
-        return _Agent(request, subtasks, evidence)
+        return _Agent(request, subtasks, evidence, tuple(frames))
 
     # ---- calls
 
@@ -233,9 +233,8 @@ class VisionJudge(ModelCaller):
         shown, recorded = list[dict[str, Any]](), list[dict[str, Any]]()
         for k, step in enumerate(episode.steps):
             text = {"type": "text", "text": _heading(episode, k, step)}
-            path = frame_path(run, agent.id, number, k)
-            data = base64.b64encode(files.read_bytes(path, below=run)).decode()
-            shown += [text, {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{data}"}}]
+            url, path = agent.frames[number][k], frame_path(run, agent.id, number, k)
+            shown += [text, {"type": "image_url", "image_url": {"url": url}}]
             recorded += [text, {"type": "image", "path": str(path.relative_to(run))}]
         question = {"type": "text", "text": self._question(agent.subtasks, criteria, episode)}
         system = self._system()
@@ -288,9 +287,11 @@ class VisionJudge(ModelCaller):
             )
 
 
-def _require_jpeg(data: bytes) -> None:
+def _jpeg(data: bytes) -> str:
+    """A picture as the address that a message has for it."""
     if not data.startswith(b"\xff\xd8"):
         raise ValueError("it is no JPEG")
+    return f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"
 
 
 def _vote_part(episode: int, vote: int) -> str:
