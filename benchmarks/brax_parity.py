@@ -83,11 +83,11 @@ class ParitySettings:
 
 
 def learner(name: str = "ppo") -> Learner:
-    """The hyperparameters of both sides. Brax's SAC takes gradient steps after every step of the environments, ours
-    four times as many after four."""
+    """The hyperparameters of both sides. Brax's SAC takes gradient steps after every step of the environments, and so
+    does ours here."""
     if name == "sac":
         return SAC.brax(
-            learning_rate=1e-3, discount=0.97, envs=64, unroll=4, updates=32, hidden=(64, 64), value_hidden=(64, 64),
+            learning_rate=1e-3, discount=0.97, envs=64, unroll=1, updates=8, hidden=(64, 64), value_hidden=(64, 64),
             replay=1_000_000, warmup=2_048,
         )  # fmt: skip
     return PPO.brax(
