@@ -19,7 +19,7 @@ from jaxreward.evolution.cleaning import Cleaned, Cleaning
 from jaxreward.formatting import counted
 from jaxreward.programs import Spec
 from jaxreward.proposers.llm.cost import dollars
-from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.llm_settings import ModelSettings
 from jaxreward.runs import StopSignal
 from jaxreward.runs.provenance import VERSIONED, versions
 from jaxreward.sentences import mention
@@ -41,7 +41,7 @@ class CleanSettings:
     episode. By default it sees the arrays alone. Also a Python file, which is executed."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of that task. Each is KEY=VALUE."""
-    llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
+    llm: Annotated[ModelSettings, Arg(flat=True)] = field(default_factory=ModelSettings)
     """Language models, and what they may cost."""
     json: bool = False
     """End standard output with one JSON object."""

@@ -17,7 +17,7 @@ from jaxreward.config import Arg
 from jaxreward.extras import EXTRAS, install, missing, require
 
 if TYPE_CHECKING:
-    from jaxreward.proposers.llm.llm_settings import LlmSettings
+    from jaxreward.proposers.llm.llm_settings import ModelSettings
 
 
 @dataclass(frozen=True)
@@ -140,10 +140,10 @@ def _training() -> Finding:
     return Finding("training", success > 0.95, text)
 
 
-def _llm(settings: DoctorSettings) -> LlmSettings:
-    from jaxreward.proposers.llm.llm_settings import LlmSettings
+def _llm(settings: DoctorSettings) -> ModelSettings:
+    from jaxreward.proposers.llm.llm_settings import ModelSettings
 
-    return LlmSettings(
+    return ModelSettings(
         model=settings.model, api_base=settings.api_base, price=settings.price, max_tokens=256, timeout_s=60
     )
 

@@ -79,7 +79,7 @@ def overview(summaries: Mapping[str, str], title: str, last: str) -> str:
     """Commands by name, with a line on each."""
     widest = max(map(len, summaries))
     rows = [f"  {name:{widest}}  {summary}" for name, summary in summaries.items()]
-    return "\n".join([f"usage: {title} COMMAND [options]", "", *rows, "", last])
+    return "\n".join([f"usage: {title} COMMAND [options]", *rows, last])
 
 
 def print_page(page: Page, topic: str, defaults: Any) -> None:

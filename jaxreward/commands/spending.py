@@ -11,7 +11,7 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import given_observation, task_card
 from jaxreward.proposers.llm.cost import EXPECTED_REPLY, Estimate, dollars, estimate_cost, too_small
 from jaxreward.proposers.llm.endpoint import IMAGE_TOKENS
-from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.llm_settings import ModelSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook, estimate_tokens
 from jaxreward.proposers.prompts.sections import TOTAL
 from jaxreward.records import Request, Watched
@@ -125,7 +125,7 @@ def total_of(each: Sequence[Spending]) -> Spending | None:
     )  # fmt: skip
 
 
-def confirm(spending: Spending | None, llm: LlmSettings) -> None:
+def confirm(spending: Spending | None, llm: ModelSettings) -> None:
     """Ask where the estimate is above `--confirm-usd`; UserError where the answer is no, or nobody can be asked."""
     if spending is None:
         return

@@ -15,6 +15,7 @@ SUMMARIES = {
     "compare": "Compare strategies at equal budget.",
     "reproduce": "Run a published table or figure again, beside the paper's figures.",
     "train": "Train given interfaces over fresh seeds and compare them.",
+    "rate": "Have a vision model rate how far agents do what they were told.",
     "report": "Write the report of a run, one page.",
     "serve": "Show runs in a browser as they grow.",
     "record": "Record episodes of a task, to search rewards from them.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jaxreward.comparison.finished_searches import Row, Search, Sparse
@@ -19,15 +19,22 @@ def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
     aligned = any(row.alignment is not None for row in rows)
     columns = ("strategy", "score", "95 % interval", "minus best-of-n", "95 % interval", "search score", "n")
     columns += ("alignment", "95 % interval") if aligned else ()
+    rated = any(row.rate is not None for row in rows)
+    columns += ("alignment rate", "95 % interval") if rated else ()
     body, rate = [], _measure(rows).rate
 
-    def more(score: Score | None, limits: tuple[float, float] | None) -> tuple[str, ...]:
-        return (figure(score.mean) if score else _NONE, _range(limits, True)) if aligned else ()
+    def more(
+        aligns: tuple[Score | None, ...], interval_of: Callable[[Score], tuple[float, float] | None] = interval
+    ) -> tuple[str, ...]:
+        """The columns of the alignment by metrics and of the rate by a model, those that there are."""
+        shown = (score for score, there in zip(aligns, (aligned, rated), strict=True) if there)
+        each = ((figure(x.mean), _range(interval_of(x), True)) if x is not None else (_NONE, _NONE) for x in shown)
+        return tuple(text for pair in each for text in pair)
 
     for name, row in zip(names(rows), rows, strict=True):
         count = str(len(row.searches)) + (f" of {row.asked}" if len(row.searches) < row.asked else "")
         if row.score is None or row.search_score is None:
-            body.append((name, *[_NONE] * 5, count, *more(None, None)))
+            body.append((name, *[_NONE] * 5, count, *more((None, None))))
             continue
         delta = row.versus_best_of_n
         body.append((
@@ -35,13 +42,13 @@ def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
             figure(delta.mean, sign=True, rate=rate) if delta else _NONE,
             _range(delta.interval if delta else None, rate, sign=True),
             figure(row.search_score.mean, rate=rate), count,
-            *more(row.alignment, interval_over_searches(row.alignment) if row.alignment else None),
+            *more((row.alignment, row.rate), interval_over_searches),
         ))  # fmt: skip
     if sparse is not None:
         score, rate = sparse.score, sparse.score.measure.rate
         body.append((
             "sparse", figure(score.mean, rate=rate), _range(interval(score), rate), *[_NONE] * 4,
-            *more(sparse.alignment, interval(sparse.alignment) if sparse.alignment else None),
+            *more((sparse.alignment, None)),
         ))  # fmt: skip
     title = f"{_task(rows)}: {_measure(rows).label} of what each search found"
     if config := _config(rows):
@@ -150,6 +157,7 @@ def row_json(row: Row) -> dict[str, Any]:
         "asked": row.asked, "searches": len(row.searches),
         "score": _mean_json(row.score), "search_score": _mean_json(row.search_score),
         **({"alignment": _mean_json(row.alignment)} if row.alignment is not None else {}),
+        **({"alignment_rate": _mean_json(row.rate)} if row.rate is not None else {}),
         "minus_best_of_n": {"mean": delta.mean, "low": low, "high": high, "pairs": delta.pairs} if delta else None,
         "used": row.used,
     }  # fmt: skip
@@ -161,6 +169,7 @@ def search_json(search: Search) -> dict[str, Any]:
         **search.key._asdict(), "path": str(search.path), "finished": search.finished, "reason": search.reason,
         "score": score_json(search.score), "search_score": score_json(search.search_score),
         **({"alignment": score_json(search.alignment)} if search.alignment is not None else {}),
+        **({"alignment_rate": score_json(search.rate)} if search.rate is not None else {}),
         "used": search.used, "scores": list(search.scores), "device_s": list(search.device_s),
     }  # fmt: skip
 

@@ -20,11 +20,13 @@ from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.evolution.learner_options import LearnerName
 from jaxreward.operators import REPEATS
 from jaxreward.records import ALIGNMENT, SUCCESS, Measure, Record, Score
+from jaxreward.records.ratings import ALIGNMENT_RATE
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
 from jaxreward.reports.timeline import BEST_OF_N, Timeline
 from jaxreward.runs import Finished, Spent, fold, read_log
 from jaxreward.runs.events import OVER, Config
 from jaxreward.runs.malformed import explain_malformed
+from jaxreward.runs.ratings import read_ratings
 
 
 class SearchKey(NamedTuple):
@@ -93,7 +95,7 @@ class Search:
     None for a failure, and `device_s` the seconds of compiling and training after which each was known.
     `spent`, `compile_s` and `run_s` are of the search, without the training on fresh seeds. `reason`
     is why it ended, or last paused. `alignment` is how far the best does the subtasks of the instruction, on fresh
-    seeds, where the task has one.
+    seeds, where the task has one, and `rate` its alignment rate by a model, where one rated it.
     """
 
     path: Path
@@ -110,6 +112,7 @@ class Search:
     device_s: tuple[float, ...]
     measure: Measure = SUCCESS
     alignment: Score | None = None
+    rate: Score | None = None
 
     @property
     def budget(self) -> int:
@@ -149,6 +152,7 @@ def read_search(path: Path) -> Search | None:
     if started is None:
         return None
     found = best.score if best else None
+    rated = read_ratings(path, {"best": fresh.digest}) if fresh is not None else None
     training = progress.config.get("objective", "training") == "training"
     # what is scored again is no new candidate; on other data it is
     candidates = [c for c in timeline.candidates if not (training and c.result.candidate.operator in REPEATS)]
@@ -162,6 +166,7 @@ def read_search(path: Path) -> Search | None:
         device_s=tuple(c.device_s for c in candidates),
         measure=started.measure,
         alignment=fresh.feedback.alignment if fresh and fresh.feedback else None,
+        rate=rated.programs["best"].score if rated is not None else None,
     )  # fmt: skip
 
 
@@ -249,6 +254,12 @@ class Row:
         that is not measured."""
         known = [s.alignment for s in self.searches]
         return mean_over(known, ALIGNMENT) if any(score is not None for score in known) else None
+
+    @property
+    def rate(self) -> Score | None:
+        """The alignment rate of what was found, by a model: mean over searches; None where one of them is not rated."""
+        known = [s.rate for s in self.searches]
+        return mean_over(known, ALIGNMENT_RATE) if known and all(score is not None for score in known) else None
 
     @property
     def used(self) -> dict[str, float]:

@@ -20,7 +20,7 @@ from jaxreward.objectives.demonstrations.results import FITNESS
 from jaxreward.objectives.demonstrations.scoring import Array
 from jaxreward.proposers.llm.cost import Amount, Estimate, estimate_cost, too_small
 from jaxreward.proposers.llm.llm_proposer import LlmProposer, proposal_of
-from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.llm_settings import ModelSettings
 from jaxreward.proposers.prompts.prompt_builder import estimate_tokens
 from jaxreward.proposers.prompts.sections import TOTAL
 from jaxreward.proposers.proposer import Context
@@ -73,7 +73,7 @@ class Cleaning:
             be read or kept.
     """
 
-    def __init__(self, episodes: Trajectories, llm: LlmSettings, kept: Path, task: Task | None = None) -> None:
+    def __init__(self, episodes: Trajectories, llm: ModelSettings, kept: Path, task: Task | None = None) -> None:
         self._episodes, self._kept, self._llm = episodes, kept, llm
         if task is not None:
             words = task_card(task, None, PPO())

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxreward.evolution.filming import draw_of
 from jaxreward.programs import Program
-from jaxreward.records import Candidate, Evidence, FilmedEpisode
+from jaxreward.records import Evidence, FilmedEpisode
 from jaxreward.records.evidence import frame_path, index_path
 from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.tasks import Task
@@ -29,7 +29,7 @@ LARGEST, QUALITY = 512, 80
 
 def save_evidence(
     run: Path,
-    candidate: Candidate,
+    id: str,
     task: Task,
     program: Program,
     variables: Variables,
@@ -38,23 +38,23 @@ def save_evidence(
     episodes: int,
     frames: int,
 ) -> None:
-    """Let an agent play, and write frames of its episodes and their rewards into the folder of a run.
+    """Let an agent play, and write frames of its episodes and their rewards into the folder of a run, under `id`.
 
     All agents of a run begin alike. A task that draws nothing is shown as the numbers of its view.
     """
     played = play(task, program, variables, ppo, episodes)
     draw = draw_of(task, played)
-    folder = index_path(run, candidate.id).parent
+    folder = index_path(run, id).parent
     make_folder(folder.parent, below=run)
     make_folder(folder, below=run)
     filmed = []
     for number, episode in enumerate(played):
         steps = telling_steps(_figures(task, episode), episode.terms, frames)
         for k, step in enumerate(steps):
-            write_atomic(frame_path(run, candidate.id, number, k), _jpeg(draw(episode.state(step))), below=run)
+            write_atomic(frame_path(run, id, number, k), _jpeg(draw(episode.state(step))), below=run)
         filmed.append(_filmed(episode, steps, program.terms))
     text = Evidence(episodes=tuple(filmed)).model_dump_json()
-    write_atomic(index_path(run, candidate.id), text.encode(), below=run)
+    write_atomic(index_path(run, id), text.encode(), below=run)
 
 
 def telling_steps(figures: np.ndarray, terms: np.ndarray, most: int) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import dataclasses
 
 from jaxreward import files
 from jaxreward.evolution.loop import Evolution
-from jaxreward.evolution.policies import save_policy
+from jaxreward.evolution.policies import keep_fresh, save_policy
 from jaxreward.evolution.setup import Setup
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Program
@@ -19,6 +19,7 @@ from jaxreward.reports.run_view import BEST_OF_N, FINAL_BEST
 from jaxreward.runs import Baseline, Run
 from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import json_ready
+from jaxreward.tasks.documentation import instruction_of
 from jaxreward.training import PPO, Learner
 from jaxreward.training.banks import BANKS
 
@@ -50,6 +51,8 @@ def final_evaluation(main: Evolution) -> Score | None:
             if name == FINAL_BEST and s.objective == "demonstrations" and not trained.diverged[row].all():
                 save_policy(main.run, main.store, trained, row)  # the search itself keeps none
             if name in missing:
+                if instruction_of(main.task) is not None:  # a model may rate them (`jaxreward rate`)
+                    keep_fresh(main.store, name, trained, row, steps)
                 share = len(together)
                 main.log(Baseline(
                     name=name, digest=program.digest, steps=steps, score=trained.score(row),

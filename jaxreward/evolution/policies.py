@@ -73,7 +73,7 @@ class Policies:
             draw_agents(self.task, agents.candidate, trained, row, s.hyper, self.run.path / PICTURES)
         elif self.judge is not None and s.frames:
             save_evidence(
-                self.run.path, agents.candidate, self.task, trained.programs[row], policy, s.hyper,
+                self.run.path, agents.candidate.id, self.task, trained.programs[row], policy, s.hyper,
                 episodes=s.llm.judge_episodes, frames=s.frames,
             )  # fmt: skip
 
@@ -117,6 +117,21 @@ def save_policy(run: Run, store: Checkpoints, trained: TrainResult, row: int) ->
     """Save the policy of the best seed of a program that was trained, and the digest of the program."""
     store.save("best-policy", trained.variables(row, trained.best_seed(row)))
     write_atomic(run.path / POLICY, json.dumps({"digest": trained.programs[row].digest}))
+
+
+def keep_fresh(store: Checkpoints, name: str, trained: TrainResult, row: int, steps: int) -> None:
+    """Save the policies of a program of the final training in place of earlier ones under its `name`; those of seeds
+    that diverged are left out."""
+    for tag in store.tags():
+        if tag.startswith(f"fresh-{name}-"):
+            store.delete(tag)
+    for seed in np.flatnonzero(~trained.diverged[row]).tolist():
+        store.save(f"{fresh_tag(name, trained.programs[row].digest, steps)}-{seed:03d}", trained.variables(row, seed))
+
+
+def fresh_tag(name: str, digest: str, steps: int) -> str:
+    """What the tags of the policies of a program of the final training begin with."""
+    return f"fresh-{name}-{digest[:16]}-{steps}"
 
 
 def is_policy_of(view: RunView, winner: Result) -> bool:

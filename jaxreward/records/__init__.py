@@ -14,6 +14,7 @@ from jaxreward.records.function_library import FunctionLibrary, SharedFunction
 from jaxreward.records.instruction import Instruction, Seen, Subtask, Watched, read_subtasks, write_subtasks
 from jaxreward.records.measure import ALIGNMENT, SUCCESS, Measure, Score, normalised
 from jaxreward.records.program import TRAINED_STAGES, Failure, Notice, ProgramSummary, Stage, Verdict
+from jaxreward.records.ratings import RatedProgram, Rating, Ratings
 from jaxreward.records.subgoals import Subgoal, Subgoals
 from jaxreward.records.task_card import TaskCard
 from jaxreward.records.vocabulary import Fragment, Vocabulary
@@ -38,6 +39,9 @@ __all__ = [
     "Notice",
     "ProgramSummary",
     "Proposal",
+    "RatedProgram",
+    "Rating",
+    "Ratings",
     "Record",
     "Request",
     "Result",

@@ -30,6 +30,7 @@ from jaxreward.reports.demonstrated import Demonstrated
 from jaxreward.reports.judged import Judged
 from jaxreward.reports.lineage import LineageStep, lineage
 from jaxreward.reports.model_costs import ModelCost, model_costs
+from jaxreward.reports.ratings import rating_text
 from jaxreward.reports.run_text import resume_command
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import alignment_text, figure, task_title
@@ -76,6 +77,18 @@ class Report:
         """How far the winner and the baselines do the subtasks of the instruction."""
         each = [(p.name, alignment_text(p.alignment)) for p in self.programs]
         return [(name, text) for name, text in each if text]
+
+    @property
+    def rates(self) -> str:
+        """The alignment rates by a model."""
+        return rating_text(self.view.ratings)
+
+    @property
+    def rated_lowest(self) -> list[tuple[str, int, str]]:
+        """Of each program that was rated the lowest vote, and why."""
+        found = self.view.ratings.programs if self.view.ratings is not None else {}
+        each = [(name, rated.lowest) for name, rated in found.items()]
+        return [(name, vote.score, vote.why) for name, vote in each if vote is not None]
 
     @property
     def source(self) -> str:

@@ -16,6 +16,7 @@ from jaxreward.config import is_file, label_of
 from jaxreward.formatting import count, dollars, seeds_text, span
 from jaxreward.records import Result, Score
 from jaxreward.reports.baselines import Gap, gap, scored_programs
+from jaxreward.reports.ratings import rating_text
 from jaxreward.reports.run_tables import aligned, score_text, summary_json, task_of
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import alignment_text, figure, score_json
@@ -103,6 +104,10 @@ def run_json(view: RunView) -> dict[str, Any]:
         "alignment": {
             p.name: score_json(p.alignment) for p in scored_programs(view) if p.alignment is not None
         },
+        "alignment_rate": None if view.ratings is None else {
+            "model": view.ratings.model,
+            **{name: score_json(rated.score) for name, rated in view.ratings.programs.items()},
+        },
         "attempts": view.progress.spent.attempts,
         "failures": view.failures,
         "lineage": [{"id": c.id, "operator": c.operator} for c in view.ancestry],
@@ -182,6 +187,8 @@ def paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
         )
     if alignments := _alignments(view):
         yield "alignment", alignments
+    if rates := rating_text(view.ratings):
+        yield "rated", f"alignment rate: {rates}"
     for k, (name, (score, verdict)) in enumerate(baseline_verdicts(view).items()):
         yield "" if k else "against", f"{name} {score_text(score)}" + (f": {verdict}" if verdict else "")
     if view.ancestry:

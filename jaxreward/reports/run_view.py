@@ -12,10 +12,11 @@ from typing import Literal
 
 from jaxreward import files
 from jaxreward.errors import FileProblem, UnusableFile, UserError, why_unreadable
-from jaxreward.records import SUCCESS, Candidate, Exchange, Measure, Result, Score
+from jaxreward.records import SUCCESS, Candidate, Exchange, Measure, Ratings, Result, Score
 from jaxreward.reports.timeline import BEST_OF_N, Period, Timeline, listed_periods
 from jaxreward.runs import Baseline, Entry, Finished, Progress, RunStarted, fold, read_log, read_transcript
 from jaxreward.runs.provenance import lineage, read_header
+from jaxreward.runs.ratings import read_ratings
 from jaxreward.runs.run import no_run
 from jaxreward.runs.transcripts import TRANSCRIPT
 
@@ -97,6 +98,14 @@ class RunView:
                 if (result := generation.result(request.id)) is not None:
                     found[request.id] = result
         return found
+
+    @cached_property
+    def ratings(self) -> Ratings | None:
+        """What a model rated of the agents; None where nothing is, or what was rated are other programs by now."""
+        best = self.best.candidate.summary if self.best is not None else None
+        digests = {name: baseline.digest for name, baseline in self.progress.baselines.items()}
+        digests.setdefault(FINAL_BEST, best.digest if best is not None else "")
+        return read_ratings(self.path, digests)
 
     @property
     def waiting(self) -> tuple[str, ...]:

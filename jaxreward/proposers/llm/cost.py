@@ -9,7 +9,7 @@ from functools import cache
 
 from jaxreward.errors import End, EndCause, InvalidSetting
 from jaxreward.formatting import dollars
-from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.llm_settings import ModelSettings
 from jaxreward.proposers.llm.quiet_litellm import import_litellm
 from jaxreward.records import Exchange
 from jaxreward.sentences import Sentence, mention
@@ -36,7 +36,7 @@ class Price:
         return prompt * self.input + completion * self.output
 
 
-def price_of(settings: LlmSettings, model: str) -> Price | None:
+def price_of(settings: ModelSettings, model: str) -> Price | None:
     """The price of a model by the name that `--model` gives it: that of `--price`, else litellm's; None where neither
     knows one.
 
@@ -47,7 +47,7 @@ def price_of(settings: LlmSettings, model: str) -> Price | None:
     return Price(*given) if given else _listed(model)
 
 
-def known_prices(settings: LlmSettings) -> dict[str, Price]:
+def known_prices(settings: ModelSettings) -> dict[str, Price]:
     """Of the models of some settings, those that are known."""
     return {model: price for model in settings.weights() if (price := price_of(settings, model)) is not None}
 
@@ -109,7 +109,7 @@ class Cost:
         InvalidSetting: there is a cap in dollars and a model whose price is unknown.
     """
 
-    def __init__(self, settings: LlmSettings) -> None:
+    def __init__(self, settings: ModelSettings) -> None:
         self.settings = settings
         self.spent = self.reserved = Amount()
         for model in settings.weights() if settings.max_usd is not None else ():
@@ -182,7 +182,7 @@ class Estimate:
     unknown_models: tuple[str, ...]
 
 
-def estimate_cost(settings: LlmSettings, prompt_tokens: int, calls: int) -> Estimate:
+def estimate_cost(settings: ModelSettings, prompt_tokens: int, calls: int) -> Estimate:
     """Estimate the cost of `calls` calls with prompts of `prompt_tokens` tokens."""
     reply, weights, known = min(EXPECTED_REPLY, settings.max_tokens), settings.weights(), known_prices(settings)
     expected = calls * sum(weights[model] * price.of(prompt_tokens, reply) for model, price in known.items())
@@ -191,7 +191,7 @@ def estimate_cost(settings: LlmSettings, prompt_tokens: int, calls: int) -> Esti
     return Estimate(min(expected, cap), min(most, cap), tuple(m for m in weights if m not in known))
 
 
-def too_small(settings: LlmSettings, prompt_tokens: int) -> Sentence:
+def too_small(settings: ModelSettings, prompt_tokens: int) -> Sentence:
     """Why a cap does not reach for a single call with a prompt of `prompt_tokens` tokens; empty if all do."""
     most = prompt_tokens + settings.max_tokens
     usd = max((price.of(prompt_tokens, settings.max_tokens) for price in known_prices(settings).values()), default=0.0)

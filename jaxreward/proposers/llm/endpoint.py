@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from jaxreward.errors import CallProblem, InvalidSetting
 from jaxreward.proposers.llm.call_errors import CallError, Origin, explain, no_key, unusable
-from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.llm_settings import ModelSettings
 from jaxreward.proposers.llm.quiet_litellm import import_litellm
 from jaxreward.proposers.prompts.prompt_builder import estimate_tokens
 from jaxreward.proposers.replies.program_reply import REPLY_LIMIT
@@ -77,7 +77,7 @@ class Endpoint:
 
     def __init__(
         self,
-        settings: LlmSettings,
+        settings: ModelSettings,
         note: Callable[[str], None] = lambda _: None,
         redact: Callable[[str], str] = lambda text: text,
         on_endpoint: Callable[[str], None] = lambda _: None,

@@ -18,7 +18,7 @@ from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.cost import Amount, Cost
 from jaxreward.proposers.llm.endpoint import Endpoint, prompt_tokens
 from jaxreward.proposers.llm.event_loop import run_calls
-from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.llm_settings import ModelSettings
 from jaxreward.proposers.llm.model_caller import ModelCaller
 from jaxreward.proposers.llm.model_queue import Call
 from jaxreward.proposers.llm.secrets import Secrets
@@ -51,9 +51,9 @@ class LlmProposer(ModelCaller, Proposer):
     accepts_repairs = True
     reads_data = True
 
-    def __init__(self, card: TaskCard, settings: LlmSettings | None = None) -> None:
+    def __init__(self, card: TaskCard, settings: ModelSettings | None = None) -> None:
         require("llm", "the proposer llm", "proposer")
-        settings = settings or LlmSettings()
+        settings = settings or ModelSettings()
         settings.check()
         if not settings.model:
             raise InvalidSetting(_NO_MODEL, "model")
@@ -127,7 +127,7 @@ class Ping:
     error: str = ""
 
 
-def ping(settings: LlmSettings, note: Callable[[str], None] = lambda _: None) -> list[Ping]:
+def ping(settings: ModelSettings, note: Callable[[str], None] = lambda _: None) -> list[Ping]:
     """Ask every model of the settings for one word, once; `note` shows where, and what in `.env` is ignored.
 
     Raises:

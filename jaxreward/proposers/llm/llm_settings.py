@@ -21,7 +21,7 @@ JUDGE_FRAMES = 20
 
 
 @dataclass(frozen=True)
-class LlmSettings:
+class ModelSettings:
     """Language models: which, how they are asked, and what they may cost."""
 
     model: Annotated[tuple[str, ...], Arg(adds=True)] = ()
@@ -52,20 +52,8 @@ class LlmSettings:
     wait_s: float = 900.0
     """Patience with an endpoint that is down. With --proposer manual it is with a person. Then the run ends and can be
     resumed; 0 ends it at once."""
-    repairs: Annotated[int, Arg(least=0)] = 2
-    """How often a rejected program goes back; 0 for never. Its verdict goes with it, to a person too."""
     prompts: Path | None = None
     """Folder of prompt templates. They take the place of built-in ones of the same name, for a person too."""
-    judge_model: Annotated[str | None, Arg(unit="MODEL")] = None
-    """With --strategy rda: the vision model that judges agents. It sees frames of their episodes; by default the task's
-    metrics judge."""
-    judge_votes: Annotated[int, Arg(least=1)] = 2
-    """How often it is asked about an episode. Its score is the mean; reports tell how far the votes agree."""
-    judge_episodes: Annotated[int, Arg(least=1)] = 3
-    """Episodes of an agent that it sees. They begin alike for all agents."""
-    judge_frames: Annotated[int | None, Arg(least=2)] = None
-    """Frames of an episode, at most. More of them are where much moves, or the reward's terms change. Default: 20 with
-    a model that judges; with the task's metrics none are taken, unless this asks for them."""
     max_usd: Annotated[float | None, Arg(positive=True)] = None
     """What language models may cost."""
     max_tokens_total: Annotated[int | None, Arg(least=1)] = None
@@ -104,12 +92,8 @@ class LlmSettings:
             _check_address(self.api_base)
 
     def asked(self) -> tuple[str, ...]:
-        """All models that are named: those that propose, and the one that judges."""
-        return tuple(dict.fromkeys([*self.weights(), *filter(None, [self.judge_model])]))
-
-    def of_judge(self) -> LlmSettings:
-        """The settings by which the judge's model alone is asked."""
-        return dataclasses.replace(self, model=(f"{self.judge_model}=1",))
+        """All models that are named."""
+        return tuple(self.weights())
 
     def weights(self) -> dict[str, float]:
         """Models and their weights, which sum to 1."""
@@ -155,6 +139,32 @@ class LlmSettings:
                 )
             found[model] = (input_usd, output_usd)
         return found
+
+
+@dataclass(frozen=True)
+class LlmSettings(ModelSettings):
+    """Language models of a search: what `ModelSettings` has, repairs of programs, and a model that judges agents."""
+
+    repairs: Annotated[int, Arg(least=0)] = 2
+    """How often a rejected program goes back; 0 for never. Its verdict goes with it, to a person too."""
+    judge_model: Annotated[str | None, Arg(unit="MODEL")] = None
+    """With --strategy rda: the vision model that judges agents. It sees frames of their episodes; by default the task's
+    metrics judge."""
+    judge_votes: Annotated[int, Arg(least=1)] = 2
+    """How often it is asked about an episode. Its score is the mean; reports tell how far the votes agree."""
+    judge_episodes: Annotated[int, Arg(least=1)] = 3
+    """Episodes of an agent that it sees. They begin alike for all agents."""
+    judge_frames: Annotated[int | None, Arg(least=2)] = None
+    """Frames of an episode, at most. More of them are where much moves, or the reward's terms change. Default: 20 with
+    a model that judges; with the task's metrics none are taken, unless this asks for them."""
+
+    def asked(self) -> tuple[str, ...]:
+        """All models that are named: those that propose, and the one that judges."""
+        return tuple(dict.fromkeys([*self.weights(), *filter(None, [self.judge_model])]))
+
+    def of_judge(self) -> LlmSettings:
+        """The settings by which the judge's model alone is asked."""
+        return dataclasses.replace(self, model=(f"{self.judge_model}=1",))
 
 
 def _check_address(address: str) -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from jaxreward.errors import InvalidSetting
-from jaxreward.proposers.llm.batch import Batch, Session
+from jaxreward.errors import CallProblem, InvalidSetting, ProposerStopped
+from jaxreward.proposers.llm.batch import Batch, Session, answered
 from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import Clock
 from jaxreward.proposers.llm.cost import Amount, Cost
 from jaxreward.proposers.llm.endpoint import Endpoint
 from jaxreward.proposers.llm.event_loop import run_calls
-from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.llm_settings import ModelSettings
 from jaxreward.proposers.llm.model_queue import Call
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.proposer import Context
+from jaxreward.records import Failure
 from jaxreward.sentences import mention
+
+_T = TypeVar("_T")
 
 
 class ModelCaller:
@@ -29,7 +33,7 @@ class ModelCaller:
         UserError: a key in the address, a cap in dollars without a price, or a `.env` that cannot be read.
     """
 
-    def __init__(self, settings: LlmSettings) -> None:
+    def __init__(self, settings: ModelSettings) -> None:
         self.settings = settings
         self.secrets = Secrets(models=settings.weights())
         self._check_address()
@@ -79,6 +83,42 @@ class ModelCaller:
             run_calls(batch.run())
         return batch
 
+    def vote(
+        self, request_id: str, part: str, read: Callable[[str, str], _T | Failure]
+    ) -> tuple[_T | Failure | None, str]:
+        """An answer as far as the transcript has it, and the part to ask for it by, empty where nothing is to be asked:
+        it is there, or it is given up after it was asked for once more.
+
+        Args:
+            request_id: of the request that it is a part of.
+            part: which part.
+            read: reads a reply and why it ended.
+        """
+        found: _T | Failure | None = None
+        exchanges = self.session.context.transcript.of(request_id)
+        for attempt in (part, f"{part} again"):
+            last = answered([e for e in exchanges if e.part == attempt])
+            if last is None:
+                return found, attempt
+            if last.error:
+                return Failure(stage="refused", message=last.error), ""
+            found = read(last.reply, last.finish)
+            if not isinstance(found, Failure):
+                return found, ""
+        return found, ""
+
+    def call_with_pictures(self, calls: Sequence[Call], option: str) -> Batch:
+        """`call_all`, where a model that rejects pictures is named by the `option` that chose it."""
+        batch, stopped = self.call_all(calls, len(calls)), None
+        if (
+            (stopped := batch.stopped) is not None
+            and stopped.problem is CallProblem.REJECTED
+            and any(call.recorded for call in calls)
+        ):
+            why = f"{stopped.why}; the call had pictures: {mention(option)} is to be a model that sees them"
+            batch.stopped = ProposerStopped(why, stopped.cause, later=False, problem=stopped.problem)
+        return batch
+
     def _count_all(self) -> None:
         """Count what the run has spent so far, by whomever."""
         context = self.session.context
@@ -92,7 +132,7 @@ class ModelCaller:
 
 
 def guarded_endpoint(
-    settings: LlmSettings, secrets: Secrets, note: Callable[[str], None], on_endpoint: Callable[[str], None]
+    settings: ModelSettings, secrets: Secrets, note: Callable[[str], None], on_endpoint: Callable[[str], None]
 ) -> Endpoint:
     """An endpoint that has the keys of `.env` and shows no key."""
     for sentence in secrets.install():

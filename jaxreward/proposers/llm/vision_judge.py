@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
@@ -10,11 +9,11 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from jaxreward import files
-from jaxreward.errors import CallProblem, InvalidSetting, ProposerStopped, why_unreadable
+from jaxreward.errors import InvalidSetting
 from jaxreward.extras import require
 from jaxreward.proposers.llm.batch import answered
 from jaxreward.proposers.llm.cost import Amount
+from jaxreward.proposers.llm.film import Film, Messages
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.model_caller import ModelCaller
 from jaxreward.proposers.llm.model_queue import Call
@@ -23,7 +22,6 @@ from jaxreward.proposers.proposer import Answers, RngOf
 from jaxreward.proposers.replies.seen import CRITERIA_SCHEMA, SCORES_SCHEMA, read_criteria, read_scores
 from jaxreward.records import (
     Evidence,
-    Exchange,
     Failure,
     FilmedEpisode,
     Proposal,
@@ -34,7 +32,6 @@ from jaxreward.records import (
     Watched,
     write_subtasks,
 )
-from jaxreward.records.evidence import frame_path, index_path
 from jaxreward.sentences import mention
 
 APART = 0.5
@@ -51,12 +48,15 @@ _TASK = 4_000
 
 @dataclass(frozen=True)
 class _Agent:
-    """An agent to judge: the request, the subtasks by name, the evidence, and the frames of each episode."""
+    """An agent to judge: the request, the subtasks by name, and its filmed episodes."""
 
     request: Request
     subtasks: tuple[Subtask, ...]
-    evidence: Evidence
-    frames: tuple[tuple[str, ...], ...]
+    film: Film
+
+    @property
+    def evidence(self) -> Evidence:
+        return self.film.evidence
 
     @property
     def id(self) -> str:
@@ -103,6 +103,7 @@ class VisionJudge(ModelCaller):
         super().__init__(settings.of_judge())
         assert card.instruction is not None
         self.model, self.card, self.instruction = settings.judge_model, card, card.instruction
+        self._votes_each = settings.judge_votes
         self._said = set[str]()
         self._templates = Templates(settings.prompts, card.objective, card.states)
         subtask = Subtask(name="arrive", words="arrive")
@@ -120,11 +121,8 @@ class VisionJudge(ModelCaller):
                 agents.append(found)
         spent, stopped = None, None
         while calls := self._calls(agents):
-            batch = self.call_all(calls, len(calls))
+            batch = self.call_with_pictures(calls, "judge_model")
             spent, stopped = batch.spent, batch.stopped
-            if stopped is not None and stopped.problem is CallProblem.REJECTED and any(call.recorded for call in calls):
-                why = f"{stopped.why}; the call had pictures: {mention('judge_model')} is to be a model that sees them"
-                stopped = ProposerStopped(why, stopped.cause, later=False, problem=stopped.problem)
             if spent or stopped or self.session.context.should_stop():
                 break
         judged = {agent.request.id: self._proposal(agent) for agent in agents if not self._calls([agent])}
@@ -132,18 +130,9 @@ class VisionJudge(ModelCaller):
         return Answers(tuple(found[r.id] for r in requests if r.id in found), spent=spent, stopped=stopped)
 
     def _agent(self, request: Request) -> _Agent | Failure:
-        id, run = request.parents[0].candidate.id, self.session.context.folder
         subtasks = self.instruction.divided(request.plan.words if request.plan is not None else "")
-        path = index_path(run, id)
-        try:
-            evidence, frames = Evidence.model_validate_json(files.read_bytes(path, below=run)), list[tuple[str, ...]]()
-            for number, episode in enumerate(evidence.episodes):
-                paths = [frame_path(run, id, number, k) for k in range(len(episode.steps))]
-                frames.append(tuple(_jpeg(files.read_bytes(path := of_frame, below=run)) for of_frame in paths))
-        except (OSError, ValueError) as error:
-            why = why_unreadable(error) if isinstance(error, OSError) else "it is damaged"
-            return Failure(stage="reply", message=f"the frames of {id} cannot be read from {path}: {why}")
-        return _Agent(request, subtasks, evidence, tuple(frames))
+        film = Film.read(self.session.context.folder, request.parents[0].candidate.id)
+        return film if isinstance(film, Failure) else _Agent(request, subtasks, film)
 
     # ---- calls
 
@@ -160,11 +149,11 @@ class VisionJudge(ModelCaller):
         return calls
 
     def _votes(self, agent: _Agent, criteria: dict[str, str]) -> Iterator[Call]:
-        for number, episode in enumerate(agent.evidence.episodes):
-            for vote in range(self.settings.judge_votes):
+        for number in range(len(agent.evidence.episodes)):
+            for vote in range(self._votes_each):
                 _, part = self._vote(agent, _vote_part(number, vote))
                 if part:
-                    shown, recorded = self._watch_messages(agent, criteria, number, episode)
+                    shown, recorded = self._watch_messages(agent, criteria, number)
                     yield Call(agent.request.id, self.model, shown, part, recorded)
 
     def _criteria(self, agent: _Agent) -> tuple[dict[str, str], str]:
@@ -190,21 +179,7 @@ class VisionJudge(ModelCaller):
 
     def _vote(self, agent: _Agent, part: str) -> tuple[dict[str, Seen] | Failure | None, str]:
         """A vote as far as it is known, and the part to ask for it by, empty where it is there, or is given up."""
-        found: dict[str, Seen] | Failure | None = None
-        for attempt in (part, f"{part} again"):
-            last = self._settled(agent, attempt)
-            if last is None:
-                return found, attempt
-            if last.error:
-                return Failure(stage="refused", message=last.error), ""
-            found = read_scores(last.reply, last.finish, agent.names)
-            if not isinstance(found, Failure):
-                return found, ""
-        return found, ""
-
-    def _settled(self, agent: _Agent, part: str) -> Exchange | None:
-        exchanges = self.session.context.transcript.of(agent.request.id)
-        return answered([e for e in exchanges if e.part == part])
+        return self.vote(agent.request.id, part, lambda reply, finish: read_scores(reply, finish, agent.names))
 
     # ---- messages
 
@@ -213,10 +188,11 @@ class VisionJudge(ModelCaller):
             "instruction": self.instruction.words, "subtasks": write_subtasks(subtasks),
             "description": self.card.description[:_TASK], "schema": CRITERIA_SCHEMA,
         })  # fmt: skip
-        return (self._system(), {"role": "user", "content": user})
+        return ({"role": "system", "content": self._system}, {"role": "user", "content": user})
 
-    def _system(self) -> dict[str, Any]:
-        return {"role": "system", "content": self._templates.render("judge_system", {})}
+    @property
+    def _system(self) -> str:
+        return self._templates.render("judge_system", {})
 
     def _question(self, subtasks: tuple[Subtask, ...], criteria: dict[str, str], episode: FilmedEpisode) -> str:
         lines = [f"- {s.name}: {' '.join(s.words.split())}\n  Criterion: {criteria[s.name]}" for s in subtasks]
@@ -225,23 +201,10 @@ class VisionJudge(ModelCaller):
             "length": episode.length, "schema": SCORES_SCHEMA,
         })  # fmt: skip
 
-    def _watch_messages(
-        self, agent: _Agent, criteria: dict[str, str], number: int, episode: FilmedEpisode
-    ) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]:
+    def _watch_messages(self, agent: _Agent, criteria: dict[str, str], number: int) -> tuple[Messages, Messages]:
         """The messages about an episode, and the same with paths in place of pictures."""
-        run = self.session.context.folder
-        shown, recorded = list[dict[str, Any]](), list[dict[str, Any]]()
-        for k, step in enumerate(episode.steps):
-            text = {"type": "text", "text": _heading(episode, k, step)}
-            url, path = agent.frames[number][k], frame_path(run, agent.id, number, k)
-            shown += [text, {"type": "image_url", "image_url": {"url": url}}]
-            recorded += [text, {"type": "image", "path": str(path.relative_to(run))}]
-        question = {"type": "text", "text": self._question(agent.subtasks, criteria, episode)}
-        system = self._system()
-        return (
-            (system, {"role": "user", "content": [*shown, question]}),
-            (system, {"role": "user", "content": [*recorded, question]}),
-        )
+        question = self._question(agent.subtasks, criteria, agent.evidence.episodes[number])
+        return agent.film.messages(number, self._system, _heading, question)
 
     # ---- answers
 
@@ -267,7 +230,7 @@ class VisionJudge(ModelCaller):
 
     def _votes_on(self, agent: _Agent, number: int) -> tuple[list[dict[str, Seen]], str]:
         """The votes on an episode that can be read, and what is wrong with the others."""
-        each = [self._vote(agent, _vote_part(number, vote))[0] for vote in range(self.settings.judge_votes)]
+        each = [self._vote(agent, _vote_part(number, vote))[0] for vote in range(self._votes_each)]
         votes = [found for found in each if isinstance(found, dict)]
         problem = next((found.message for found in each if isinstance(found, Failure)), "")
         return votes, problem
@@ -285,13 +248,6 @@ class VisionJudge(ModelCaller):
                 f"the judge disagrees with itself on {agent.id}: {'; '.join(apart[:3])}{more} (votes on one episode); "
                 "its scores are their means"
             )
-
-
-def _jpeg(data: bytes) -> str:
-    """A picture as the address that a message has for it."""
-    if not data.startswith(b"\xff\xd8"):
-        raise ValueError("it is no JPEG")
-    return f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"
 
 
 def _vote_part(episode: int, vote: int) -> str:

@@ -1,0 +1,166 @@
+"""`jaxreward rate`: how far the agents of runs do what their instruction asks for, by a vision model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from jaxreward import programs
+from jaxreward.commands.file_tasks import named_again
+from jaxreward.commands.output import console_of, print_json
+from jaxreward.commands.resolve import Command, Resolved
+from jaxreward.commands.spending import Spending, confirm
+from jaxreward.config import Arg, check_bounds, is_file
+from jaxreward.errors import InvalidSetting, UserError
+from jaxreward.evolution.filming import check_drawable
+from jaxreward.evolution.rating import EXCHANGES, agents_of, film_agents, rated
+from jaxreward.evolution.settings import require_task
+from jaxreward.evolution.setup import task_card
+from jaxreward.evolution.started import started_settings
+from jaxreward.extras import require
+from jaxreward.formatting import counted
+from jaxreward.proposers.llm.alignment_rater import AlignmentRater
+from jaxreward.proposers.llm.cost import Amount, dollars, estimate_cost, too_small
+from jaxreward.proposers.llm.endpoint import IMAGE_TOKENS
+from jaxreward.proposers.llm.llm_settings import JUDGE_FRAMES, ModelSettings
+from jaxreward.proposers.proposer import Context
+from jaxreward.records import Exchange, Ratings
+from jaxreward.reports.ratings import rating_rows
+from jaxreward.reports.run_view import RunView
+from jaxreward.reports.tables import score_json
+from jaxreward.runs import Run, StopSignal, TranscriptLog
+from jaxreward.runs.folders import find_run
+from jaxreward.runs.malformed import explain_malformed
+from jaxreward.runs.ratings import save_ratings
+from jaxreward.tasks import make_task_of
+
+_QUESTION = 1_000
+"""Tokens of a call, about, besides those of its pictures."""
+
+
+@dataclass(frozen=True)
+class RateSettings:
+    """Have a vision model rate how far the trained agents of runs do what the task's instruction asks for: the
+    alignment rate (RDA, section 10.1). It sees frames of episodes and the instruction, and neither rewards nor scores.
+    Choose another model than the one that proposed or judged."""
+
+    runs: Annotated[tuple[str, ...], Arg(positional="RUN")] = ()
+    """Folders of runs, or their names in runs/. Those of searches on tasks with an instruction."""
+    votes: Annotated[int, Arg(least=1)] = 4
+    """How often the model is asked about an episode."""
+    episodes: Annotated[int, Arg(least=1)] = 5
+    """Episodes of each agent. They begin alike for all agents."""
+    frames: Annotated[int, Arg(least=2)] = JUDGE_FRAMES
+    """Frames of an episode, at most. More of them are where much moves."""
+    task: str = ""
+    """A task that is a Python file is executed. So it must be given here."""
+    llm: Annotated[ModelSettings, Arg(flat=True)] = field(default_factory=ModelSettings)
+    """The model that rates, and what that may cost; of earlier calls of the same runs too."""
+    unsafe_no_sandbox: bool = False
+    """Check programs without the sandbox. For systems that have none, and programs you trust."""
+    json: bool = False
+    """End standard output with one JSON object."""
+
+
+def run(resolved: Resolved[RateSettings]) -> int:
+    """Rate the agents of every run; returns the exit status."""
+    s = resolved.settings
+    check_bounds(s)
+    if not s.runs:
+        raise UserError("say which runs: `jaxreward rate RUN --model MODEL`, their folders or names in runs/")
+    require("reports", "a model that rates", "model")
+    console = console_of(s.json)
+    paths = list(dict.fromkeys(find_run(name, Path("runs")) for name in s.runs))
+    others, found = list[Exchange](), dict[str, Ratings]()
+    with StopSignal() as stop, programs.Checker(unsafe_no_sandbox=s.unsafe_no_sandbox) as checker:
+        for path in paths:
+            console.print(f"{path}:")
+            found[str(path)], exchanges = _rate(path, s, checker, others, console, lambda: stop.requested)
+            others += exchanges
+            for line in rating_rows(found[str(path)]):
+                console.print(f"  {line}")
+    spent = Amount.of(others)
+    unpriced = f" and {spent.unpriced:,} tokens of unknown price" if spent.unpriced else ""
+    console.print(f"calls for these runs so far: {spent.requests}, {dollars(spent.usd)}{unpriced}")
+    if s.json:
+        print_json({
+            "runs": {path: _as_json(ratings) for path, ratings in found.items()}, "calls": spent.requests,
+            "cost_usd": round(spent.usd, 6), "unpriced_tokens": spent.unpriced,
+        })  # fmt: skip
+    return 0
+
+
+def _rate(
+    path: Path, s: RateSettings, checker: programs.Checker, others: list[Exchange], console: Any,
+    should_stop: Callable[[], bool],
+) -> tuple[Ratings, list[Exchange]]:  # fmt: skip
+    """The ratings of a run, and all calls for them so far."""
+    own = started_settings(path)
+    require_task(own.task)
+    name = named_again(own.task, s.task, f"the run {path}", path)
+    if s.task and not is_file(own.task):
+        raise InvalidSetting("a run has its own task: --task is for one that is a Python file", "task")
+    task = make_task_of(name, own.task_arg)
+    card = task_card(task, None, own.hyper)
+    if card.instruction is None:
+        raise UserError(f"{task.name}, the task of {path}, has no instruction that its agents could be rated by")
+    rater = AlignmentRater(card, s.llm, s.votes)
+    if rater.model in own.llm.asked():
+        console.print(f"  {rater.model} proposed or judged in this search: it may prefer what it made")
+    with Run.resume(path), explain_malformed(path):
+        agents = agents_of(RunView.read(path), own, task, checker)
+        check_drawable(task)
+        with _status(console, "filming") as status:
+            films = film_agents(
+                path, task, own, agents, episodes=s.episodes, frames=s.frames,
+                progress=lambda done, total: status.update(f"filming, {done} of {total} agents"),
+            )  # fmt: skip
+        transcript = TranscriptLog(path / "transcripts" / EXCHANGES)
+        with _status(console, "asking") as status:
+            context = Context(
+                path, transcript, should_stop, console.print, lambda text: status.update(f"asking: {text}"),
+                shared_exchanges=others, on_endpoint=console.print,
+            )  # fmt: skip
+            rater.open(context)
+            if calls := rater.waiting(films.values()):
+                tokens = s.frames * IMAGE_TOKENS + _QUESTION
+                if lacking := too_small(s.llm, tokens):
+                    raise UserError(lacking)
+                spending = Spending(calls, tokens, estimate_cost(s.llm, tokens, calls))
+                console.print(f"  {counted(len(films), 'agent')}; {spending.text()}")
+                status.stop()
+                confirm(spending, s.llm)
+                rater.prepare(console.print)
+                rater.open(context)  # it has shown by now where calls go
+                status.start()
+            ratings = rated(agents, films, rater, s.frames, lambda sentence: console.print(f"  {sentence}"))
+        save_ratings(path, ratings)
+    return ratings, list(transcript.exchanges())
+
+
+def _status(console: Any, text: str) -> AbstractContextManager[Any]:
+    return console.status(text)
+
+
+def _as_json(ratings: Ratings) -> dict[str, Any]:
+    programs = {
+        name: {"rate": score_json(rated.score), "spread": rated.spread, "digest": rated.digest}
+        for name, rated in ratings.programs.items()
+    }
+    return {**ratings.model_dump(exclude={"programs"}), "programs": programs}
+
+
+COMMANDS = (
+    Command(
+        "rate", RateSettings, run=run, config=False,
+        main=("runs", "votes", "episodes", "frames", "llm.model", "llm.max_usd"),
+        topics={
+            "rating": ("runs", "votes", "episodes", "frames", "task", "unsafe_no_sandbox"), "llm": ("llm",),
+            "output": ("json",),
+        },
+        examples=("rate runs/first --model openai/gpt-4.1",),
+    ),
+)  # fmt: skip

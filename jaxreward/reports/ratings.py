@@ -1,0 +1,27 @@
+"""Alignment rates as lines and texts."""
+
+from __future__ import annotations
+
+from jaxreward.formatting import counted
+from jaxreward.records import Ratings
+from jaxreward.records.ratings import SCALE
+from jaxreward.reports.tables import alignment_text
+
+
+def rating_rows(ratings: Ratings) -> list[str]:
+    """A line for every program: its alignment rate, over how many seeds, and how far votes on one episode are apart."""
+    width = max(map(len, ratings.programs))
+    return [
+        f"{name:<{width}}  alignment rate {alignment_text(rated.score)}, {counted(rated.score.n, 'seed')}, "
+        f"{counted(rated.score.episodes, 'episode')}"
+        + (f"; votes on one episode up to {rated.spread} of {SCALE} apart" if rated.spread > 1 else "")
+        for name, rated in ratings.programs.items()
+    ]
+
+
+def rating_text(ratings: Ratings | None) -> str:
+    """The alignment rates of a run in a sentence, with who rated; empty where nobody did."""
+    if ratings is None:
+        return ""
+    each = "; ".join(f"{name} {alignment_text(rated.score)}" for name, rated in ratings.programs.items())
+    return f"{each}, rated by {ratings.model}"
