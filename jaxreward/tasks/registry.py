@@ -39,6 +39,7 @@ _TASKS: dict[str, Entry] = {
     "go1-push-recovery": Entry("robots.go1", "Go1PushRecovery"),
     "inverted-pendulum": Entry("brax.small", "InvertedPendulum"),
     "panda-cabinet": Entry("robots.cabinet", "PandaCabinet"),
+    "panda-push": Entry("robots.push", "PandaPush"),
     "panda-tracking": Entry("robots.panda", "PandaTracking"),
     "quadcopter-hover": Entry("robots.quadcopter", "QuadcopterHover"),
     "quadruped-velocity": Entry("robots.quadruped", "QuadrupedVelocity"),

@@ -11,10 +11,11 @@ from typing import Any
 import jax.numpy as jnp
 import pytest
 
-from benchmarks import brax_parity, reward_units, task_speed
+from benchmarks import brax_parity, learner_speed, reward_units, task_speed
 from benchmarks.measure import ceiling
 from jaxreward.tasks import make_task, simulation, slice_limit
 from jaxreward.tasks.probe import Probe
+from jaxreward.training import SAC
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,7 @@ from jaxreward.tasks.probe import Probe
     [
         (task_speed, ["--updates", "0"]), (task_speed, ["--tasks", "no-such-task"]),
         (brax_parity, ["--seeds", "0"]), (brax_parity, ["--candidates", "17"]),
+        (learner_speed, ["--candidates", "17"]), (learner_speed, ["--updates", "0"]),
         (reward_units, ["--scales", "0"]), (reward_units, ["--tasks", "probe-aim"]),
     ],
 )  # fmt: skip
@@ -112,3 +114,22 @@ def test_returns_are_compared_with_those_of_brax(tmp_path: Path):
     (row,) = json.loads(out.read_text())["rows"]
     assert len(row["brax"]) == 1 and len(row["jaxreward"]["returns"][0]) == 2 and plot.stat().st_size > 1000
     assert row["candidates"]["candidates"] == 2
+
+
+def test_learners_are_timed_by_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    """What is compiled and timed is stood in for."""
+
+    def timed(task: Any, programs: Any, learner: Any, seeds: int, updates: int) -> Any:
+        return SimpleNamespace(compile_s=1.0, steps_per_s=1000.0 * len(programs), peak_bytes=2_000_000)
+
+    monkeypatch.setattr("benchmarks.measure.training", timed)
+    out = tmp_path / "speed.json"
+    assert learner_speed.main(["--tasks", "inverted-pendulum", "--candidates", "1", "2", "--out", str(out)]) == 0
+    rows = json.loads(out.read_text())["rows"]
+    assert [(row["learner"], row["candidates"]) for row in rows] == [("ppo", 1), ("ppo", 2), ("sac", 1), ("sac", 2)]
+    sac = SAC()
+    assert rows[3]["gradient_steps_per_s"] == pytest.approx(2000.0 * sac.updates / sac.batch)
+    capsys.readouterr()
+    assert learner_speed.main(["--table", str(out)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "| inverted-pendulum | sac | 2 | 1.0 | 2,000 | 31 | 2 | 2.0 |"

@@ -1,4 +1,5 @@
-"""Three tasks of RF-Agent's on robots: a quadcopter, the quadruped with commands, the arm at a drawer."""
+"""Three tasks of RF-Agent's on robots, a quadcopter, the quadruped with commands, the arm at a drawer; and the arm
+with a puck."""
 
 from __future__ import annotations
 
@@ -14,12 +15,14 @@ import pytest
 from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.tasks import compiler_options, make_task, measure_of
 from jaxreward.tasks.robots.physics import Physics, own_model, rotate
+from jaxreward.tasks.robots.push import GOAL, PUCK
 from jaxreward.tasks.robots.quadcopter import TARGET
 from jaxreward.tasks.robots.quadruped import FASTEST, QuadrupedVelocity
 from tests.compilation import jit
 from tests.tasks.cases import (
     actions_are_clipped,
     an_end_makes_all_new,
+    evaluate_metric,
     every_array_has_words,
     every_fragment_is_what_it_says,
     functions_of,
@@ -31,7 +34,7 @@ from tests.tasks.cases import (
 )
 
 mujoco: Any = compiled  # its functions are known to no type checker
-TASKS = ("quadcopter-hover", "quadruped-velocity", "panda-cabinet")
+TASKS = ("quadcopter-hover", "quadruped-velocity", "panda-cabinet", "panda-push")
 INTERFACES = Path(__file__).resolve().parents[2] / "interfaces"
 
 
@@ -111,6 +114,7 @@ def test_hovering_thrusts_hold_a_level_quadcopter(stepped):
         ("quadcopter-hover", 50, 0.3, 1e-3),
         pytest.param("quadruped-velocity", 8, 0.3, 2e-3, marks=pytest.mark.slow),
         pytest.param("panda-cabinet", 30, 0.3, 3e-4, marks=pytest.mark.slow),
+        pytest.param("panda-push", 30, 0.3, 3e-4, marks=pytest.mark.slow),
     ],
 )
 def test_physics_are_those_of_mujoco(stepped, name, steps, size, atol):
@@ -199,6 +203,61 @@ def test_the_gripper_pulls_the_drawer_by_its_handle(stepped):
     assert float(state.info["left_tip"][0]) > handle[0] > float(state.info["right_tip"][0])
 
 
+# ---- the puck
+
+
+def test_puck_and_goal_are_drawn_apart(stepped):
+    info = jit(jax.vmap(stepped["panda-push"][0].reset))(jax.random.split(jax.random.key(0), 500)).info
+    puck, goal = np.asarray(info["puck_pos"]), np.asarray(info["goal_pos"])
+    for place, (low, high) in ((puck, PUCK), (goal, GOAL)):
+        assert (place[:, :2].min(0) >= low).all() and (place[:, :2].max(0) <= high).all()
+        assert (np.ptp(place[:, :2], axis=0) > 0.9 * (np.array(high) - np.array(low))).all()
+    np.testing.assert_allclose(info["start_pos"], puck)
+    away = np.linalg.norm(goal - puck, axis=1)
+    assert away.min() > 0.1 - 1e-6 and away.max() < 0.31, "what the words say"
+    np.testing.assert_allclose(info["puck_goal_dist"], away, atol=1e-6)
+    assert float(jnp.min(info["touch_gap"])) > 0.0
+
+
+def test_a_puck_that_is_hit_glides_a_fifth_of_its_speed():
+    task: Any = make_task("panda-push")
+    m, d = task.physics.model, task.physics.on_host(task.home)
+    d.joint("puck_x").qpos[0], d.joint("puck_x").qvel[0] = 0.6, 1.0
+    for _ in range(400):
+        mujoco.mj_step(m, d)
+    assert d.joint("puck_x").qpos[0] == pytest.approx(0.8, abs=0.01)
+
+
+@pytest.mark.slow
+def test_the_gripper_pushes_the_puck_ahead_of_it(stepped):
+    """A scripted push along x: the puck keeps ahead of the fingers, touched and slow, and gets to the goal."""
+    task, step, reset = stepped["panda-push"]
+    m = task.physics.model
+    state = reset(jax.random.key(0))
+    q = reached(m, np.asarray(task.home.qpos, float), np.array([0.36, 0.0, 0.15]))
+    q[6], q[7:9], q[9:11] = q[6] + np.pi / 2, 0.02, (0.48, 0.0)  # one finger beside the other
+    host = task.physics.on_host(state.data)
+    data = task.physics.at(q, np.zeros(m.nv), np.array([*q[:7], 0.02])).replace(
+        mocap_pos=jnp.array([[0.66, 0.0, 0.101]])
+    )
+    info = state.info | {"goal_pos": jnp.array([0.66, 0.0, 0.14]), "start_pos": jnp.array([0.48, 0.0, 0.14])}
+    state = state.replace(data=data, info=info)
+    states = []
+    for x in [*np.linspace(0.36, 0.61, 150), *[0.61] * 30]:
+        q = reached(m, q, np.array([x, 0.0, 0.15]))
+        q[6] += np.pi / 2
+        host.qpos[:] = q
+        mujoco.mj_forward(m, host)
+        goal = np.array([*(q[:7] + host.qfrc_bias[:7] / m.actuator_gainprm[:7, 0]), 0.02])
+        state = step(state, jnp.asarray((goal - np.asarray(state.data.ctrl)) / 0.04, jnp.float32))
+        states.append(state)
+    assert float(state.info["puck_goal_dist"]) < 0.05
+    value, extra = evaluate_metric(task.score(), states[1:], states[0])
+    assert value == 1.0 and {name: round(float(x), 1) for name, x in extra.items()} == {
+        "touched": 1.0, "pushed": 1.0, "brought": 1.0, "gentle": 1.0,
+    }  # fmt: skip
+
+
 # ---- what every task owes
 
 
@@ -211,6 +270,8 @@ def test_the_gripper_pulls_the_drawer_by_its_handle(stepped):
          ("data.qpos", "data.qvel", "info.command", "info.command_error")),
         ("panda-cabinet", ("info.drawer_pos", "info.drawer_vel", "data.qvel", "data.actuator_force"),
          ("data.qpos", "data.ctrl", "info.prev_ctrl")),
+        ("panda-push", ("info.puck_vel", "data.qvel", "data.actuator_force"),
+         ("data.qpos", "data.ctrl", "info.prev_ctrl", "info.goal_pos", "info.start_pos")),
     ],
 )  # fmt: skip
 def test_an_episode_that_follows_another_is_new_in_full(name, new, drawn, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 
 from jaxreward.tasks import measure_of
 from jaxreward.tasks.robots.cabinet import PandaCabinet
+from jaxreward.tasks.robots.push import PandaPush
 from jaxreward.tasks.robots.quadcopter import QuadcopterHover
 from jaxreward.tasks.robots.quadruped import QuadrupedVelocity
 from tests.tasks.cases import evaluate_metric
@@ -78,6 +79,30 @@ def test_a_drawer_is_opened_as_told():
     assert subtasks_done(still, pulled(0.4, broken=True)) == {"reach": 0.0, "hold": 0.0, "pull": 0.0, "gently": 0.0}
 
 
+def shoved(x, gap=0.0, speed=0.1, goal=0.7, **more):
+    """A puck at `x` on the way from 0.5 to 0.7 m."""
+    places = {name: (at, 0.0, 0.14) for name, at in (("puck_pos", x), ("goal_pos", goal), ("start_pos", 0.5))}
+    return moment(puck_vel=(speed, 0.0), puck_goal_dist=abs(goal - x), touch_gap=gap, **places, **more)
+
+
+def pushed_as_told(*states):
+    """How well each subtask of the push was done, and success."""
+    task = PandaPush(horizon=len(states) - 1)
+    value, extra = evaluate_metric(task.score(), states[1:], states[0])
+    return float(value), [pytest.approx(float(extra[s.metric]), abs=1e-5) for s in task.instruction().subtasks]
+
+
+def test_a_puck_is_pushed_as_told():
+    first = shoved(0.5, gap=0.1, speed=0.0)
+    assert pushed_as_told(first, first) == (0.0, [0.0, 0.0, 0.0, 0.0])
+    assert pushed_as_told(first, shoved(0.55), shoved(0.6), shoved(0.68)) == (1.0, [1.0, 1.0, 1.0, 1.0])
+    half = pushed_as_told(first, shoved(0.55), shoved(0.575, gap=0.1), shoved(0.6, gap=0.1))
+    assert half == (0.0, [1.0, 0.5, 0.1 / 0.15, 1.0])
+    hit = pushed_as_told(first, shoved(0.51, speed=1.0), shoved(0.7, gap=0.2, speed=0.5), shoved(0.9, gap=0.4))
+    assert hit == (1.0, [1.0, pytest.approx(0.01 / 0.4), 1.0, 0.0]), "success does not say how"
+    assert pushed_as_told(first, shoved(0.7, broken=True)) == (0.0, [0.0, 0.0, 0.0, 0.0])
+
+
 def test_opening_is_to_pass_39_centimetres_at_some_step():
     task = PandaCabinet(horizon=4)
     at = pulled
@@ -97,3 +122,4 @@ def test_sparse_rewards_are_paid_at_the_goal():
     assert pay(quadruped, command_error=(0.2, -0.2, 0.0), upvector=up) == 0.0
     assert pay(quadruped, command_error=(0.0, 0.0, 0.0), upvector=tipped) == 0.0
     assert (pay(cabinet, drawer_pos=0.4), pay(cabinet, drawer_pos=0.38)) == (1.0, 0.0)
+    assert (pay(PandaPush(), puck_goal_dist=0.04), pay(PandaPush(), puck_goal_dist=0.06)) == (1.0, 0.0)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
 
 from jaxreward.records import Instruction, Measure, Subtask, Vocabulary
 from jaxreward.tasks.metrics import Mean, Reached, WithExtraMetrics
-from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask
+from jaxreward.tasks.robots.manner_metrics import KeptShare, Most, Slow
+from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask, with_bodies
 from jaxreward.tasks.robots.physics import Data, own_model
 from jaxreward.tasks.robots.state import RobotState, RobotView
 
@@ -26,8 +26,6 @@ STILL = 0.02
 """Metres up to which the drawer has not moved."""
 POSE_NOISE = 0.125
 """Half the width of the uniform noise on the seven joints at reset (rad), as in IsaacGymEnvs."""
-TOUCHING = {"type": "capsule", "rgba": "0.5 0.5 0.5 1"}
-"""Attributes of geometries that can touch the handle."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class PandaCabinet(PandaTask):
 
     @property
     def xml(self) -> str:
-        return with_cabinet(own_model("panda"), own_model("cabinet"))
+        return with_bodies(own_model("panda"), own_model("cabinet"))
 
     def start(self, key: jax.Array) -> Data:
         """The joints of the arm near home, the motors asked for just that; the drawer shut."""
@@ -97,8 +95,9 @@ class PandaCabinet(PandaTask):
         mean = Mean(lambda _, action, state: _out(state), self.horizon, length)
         return WithExtraMetrics(
             Reached(lambda state: _out(state) > OPEN),
-            {"farthest": Farthest(), "mean_position": mean, "reached": Reached(_at_handle), "held": Held(),
-             "pulled": Farthest(1.0 / OPEN), "gentle": Gentle()},
+            {"farthest": Most(_out), "mean_position": mean, "reached": Reached(_at_handle),
+             "held": KeptShare(lambda state, after: _out(after) - _out(state), _between, STILL),
+             "pulled": Most(_out, 1.0 / OPEN), "gentle": Slow(_speed, _out, GENTLE, STILL)},
         )  # fmt: skip
 
     def instruction(self) -> Instruction:
@@ -148,58 +147,6 @@ class PandaCabinet(PandaTask):
         return vocabulary(self.horizon)
 
 
-@dataclass(frozen=True)
-class Farthest:
-    """How far the drawer was out at most, in an episode (m); with a `scale`, that times it, at most 1."""
-
-    scale: float = 0.0
-
-    def init(self) -> jax.Array:
-        return jnp.zeros(())
-
-    def update(self, acc: jax.Array, state: RobotState, action: jax.Array, next_state: RobotState) -> jax.Array:
-        return jnp.maximum(acc, _out(next_state))
-
-    def value(self, acc: jax.Array) -> jax.Array:
-        return jnp.minimum(self.scale * acc, 1.0) if self.scale else acc
-
-
-@dataclass(frozen=True)
-class Held:
-    """Of the way by which the drawer moved out, the share with the handle between the fingers; 0 where it did not
-    move."""
-
-    def init(self) -> tuple[jax.Array, jax.Array]:
-        return jnp.zeros(()), jnp.zeros(())
-
-    def update(
-        self, acc: tuple[jax.Array, jax.Array], state: RobotState, action: jax.Array, next_state: RobotState
-    ) -> tuple[jax.Array, jax.Array]:
-        moved = jnp.maximum(_out(next_state) - _out(state), 0.0)
-        return acc[0] + moved, acc[1] + moved * _between(next_state)
-
-    def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return jnp.where(acc[0] > STILL, acc[1] / jnp.maximum(acc[0], STILL), 0.0)
-
-
-@dataclass(frozen=True)
-class Gentle:
-    """1 while the drawer was never faster than `GENTLE`, 0 from three times that on; 0 where it did not move."""
-
-    def init(self) -> tuple[jax.Array, jax.Array]:
-        return jnp.zeros(()), jnp.zeros(())  # how far it came out at most, and how fast
-
-    def update(
-        self, acc: tuple[jax.Array, jax.Array], state: RobotState, action: jax.Array, next_state: RobotState
-    ) -> tuple[jax.Array, jax.Array]:
-        speed = jnp.where(next_state.data.broken, jnp.inf, jnp.abs(next_state.info["drawer_vel"]))
-        return jnp.maximum(acc[0], _out(next_state)), jnp.maximum(acc[1], speed)
-
-    def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
-        slow = jnp.clip((3.0 * GENTLE - acc[1]) / (2.0 * GENTLE), 0.0, 1.0)
-        return jnp.where(acc[0] > STILL, slow, 0.0)
-
-
 def _at_handle(state: RobotState) -> jax.Array:
     return ~state.data.broken & (state.info["gripper_handle_dist"] < AT_HANDLE)
 
@@ -212,34 +159,11 @@ def _between(state: RobotState) -> jax.Array:
     return _at_handle(state) & astride
 
 
+def _speed(state: RobotState) -> jax.Array:
+    """Of the drawer, either way (m/s); infinite where the simulation failed."""
+    return jnp.where(state.data.broken, jnp.inf, jnp.abs(state.info["drawer_vel"]))
+
+
 def _out(state: RobotState) -> jax.Array:
     """How far the drawer is out (m); 0 where the simulation failed."""
     return jnp.where(state.data.broken, 0.0, state.info["drawer_pos"])
-
-
-def with_cabinet(arm: str, cabinet: str) -> str:
-    """The MJCF of the arm with the cabinet instead of its target, seen from elsewhere, and with fingers that touch."""
-    root, added = ElementTree.fromstring(arm), ElementTree.fromstring(cabinet)
-    world = _child(root, "worldbody")
-    for replaced in ("body[@name='target']", "camera"):
-        world.remove(_child(world, replaced))
-    world.extend(_child(added, "worldbody"))
-    del _child(root, "option/flag").attrib["contact"]
-    for side in ("left", "right"):
-        finger = _child(root, f".//body[@name='{side}_finger']")
-        # Inside of the finger's box; it touches what the closed fingers would meet in the middle.
-        pad = {"name": f"{side}_pad", "fromto": "0 0.009 0.01 0 0.009 0.046", "size": "0.009"}
-        ElementTree.SubElement(finger, "geom", pad | TOUCHING)
-        ElementTree.SubElement(finger, "site", {"name": f"{side}_tip", "pos": "0 0.009 0.055"})
-    palm = {"name": "palm", "fromto": "0 -0.08 0.04 0 0.08 0.04", "size": "0.02"}
-    ElementTree.SubElement(_child(root, ".//body[@name='hand']"), "geom", palm | TOUCHING)
-    root.remove(_child(root, "keyframe"))
-    root.extend([_child(added, "contact"), _child(added, "keyframe")])
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _child(node: ElementTree.Element, path: str) -> ElementTree.Element:
-    found = node.find(path)
-    if found is None:
-        raise ValueError(f"the model has no {path}")
-    return found

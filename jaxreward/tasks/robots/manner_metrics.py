@@ -1,0 +1,86 @@
+"""In which manner a robot moves something: the largest value of an episode, the share of a way that was made as told,
+and how slow it stayed. All are 0 for what did not move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+OfState = Callable[[Any], jax.Array]
+
+
+@dataclass(frozen=True)
+class Most:
+    """The largest `value` of a state of an episode; with a `scale`, that times it, at most 1."""
+
+    value_of: OfState
+    scale: float = 0.0
+
+    def init(self) -> jax.Array:
+        return jnp.zeros(())
+
+    def update(self, acc: jax.Array, state: Any, action: jax.Array, next_state: Any) -> jax.Array:
+        return jnp.maximum(acc, self.value_of(next_state))
+
+    def value(self, acc: jax.Array) -> jax.Array:
+        return jnp.minimum(self.scale * acc, 1.0) if self.scale else acc
+
+
+@dataclass(frozen=True)
+class KeptShare:
+    """Of the way that something moved, the share at whose end it was `kept` as it is to be.
+
+    Args:
+        moved: the way of a step, from the state before it and the one after it (m).
+        kept: whether it is kept so.
+        least: a way of no more is none (m).
+    """
+
+    moved: Callable[[Any, Any], jax.Array]
+    kept: OfState
+    least: float
+
+    def init(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros(()), jnp.zeros(())
+
+    def update(
+        self, acc: tuple[jax.Array, jax.Array], state: Any, action: jax.Array, next_state: Any
+    ) -> tuple[jax.Array, jax.Array]:
+        way = jnp.maximum(self.moved(state, next_state), 0.0)
+        return acc[0] + way, acc[1] + way * self.kept(next_state)
+
+    def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
+        return jnp.where(acc[0] > self.least, acc[1] / jnp.maximum(acc[0], self.least), 0.0)
+
+
+@dataclass(frozen=True)
+class Slow:
+    """1 where `speed` never passed `limit`, 0 from three times that on, and between them less the faster it was.
+
+    Args:
+        speed: in m/s; infinite where the simulation failed.
+        away: how far what moves is from where it began (m).
+        limit: in m/s.
+        least: farther than that it must have been at some step, or it did not move (m).
+    """
+
+    speed: OfState
+    away: OfState
+    limit: float
+    least: float
+
+    def init(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros(()), jnp.zeros(())
+
+    def update(
+        self, acc: tuple[jax.Array, jax.Array], state: Any, action: jax.Array, next_state: Any
+    ) -> tuple[jax.Array, jax.Array]:
+        return jnp.maximum(acc[0], self.away(next_state)), jnp.maximum(acc[1], self.speed(next_state))
+
+    def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
+        slow = jnp.clip((3.0 * self.limit - acc[1]) / (2.0 * self.limit), 0.0, 1.0)
+        return jnp.where(acc[0] > self.least, slow, 0.0)
