@@ -8,8 +8,10 @@ import io
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -17,12 +19,14 @@ from jaxreward.cli import main
 from jaxreward.comparison.comparison_table import row_json, score_sheet
 from jaxreward.comparison.finished_searches import Grid, read_search, rows_of
 from jaxreward.evolution import run_search
+from jaxreward.evolution.policies import keep_fresh
 from jaxreward.proposers.replies.seen import read_rating
-from jaxreward.records import Failure, RatedProgram, Rating
+from jaxreward.records import Evidence, Failure, RatedProgram, Rating
 from jaxreward.reports.page import write_report
 from jaxreward.reports.run_text import paragraphs, run_json
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs import read_transcript
+from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.ratings import RATINGS
 from tests.careful_corridor import CarefulCorridor
 from tests.proposers.server import Answer, ChatServer, Fault, closed_port
@@ -102,15 +106,19 @@ def test_what_is_rated_stands_beside_success(run):
     with ChatServer(lambda body, n: rating(2 if "sparse" in json.dumps(body) else 5, "it stands still")) as server:
         assert rate(run, server.url) == 0
     view = RunView.read(run)
-    assert run_json(view)["alignment_rate"]["best"]["mean"] == 1.0
+    assert run_json(view)["alignment_rate"]["programs"]["best"]["mean"] == 1.0
     assert "best 1.000" in dict(paragraphs(view))["rated"] and "openai/eye" in dict(paragraphs(view))["rated"]
     page = write_report(run).read_text()
     assert "Alignment rate, of frames alone: best 1.000" in page and "it stands still" in page
     search = read_search(run)
     assert search is not None and search.rate is not None and search.rate.mean == 1.0
+    assert search.rated_by == f"openai/eye, {VOTES} votes on {EPISODES} episodes of {FRAMES} frames"
     grid = Grid(tasks=(search.key.task,), strategies=("eureka",), proposers=("genetic",), search_seeds=2)
     (row,) = rows_of([search], grid)
     sheet = score_sheet([row], None)
+    assert "alignment rate by openai/eye" in sheet.title
+    other = dataclasses.replace(search, rated_by="another")
+    assert dataclasses.replace(row, searches=(search, other)).rate is None  # two models are not averaged
     assert "alignment rate" in sheet.columns and row_json(row)["alignment_rate"]["mean"] == 1.0
     assert all(len(line) == len(sheet.columns) for line in sheet.rows)
 
@@ -153,6 +161,48 @@ def test_a_cap_holds_and_nothing_is_lost(run, capsys):
         assert "the budget of requests is spent; raise it: answers so far are kept" in capsys.readouterr().err
         assert rate(run, server.url, "--max-requests", str(CALLS)) == 0
         assert len(server.seen) == CALLS
+
+
+def test_caps_and_questions_are_of_all_runs_together(run, tmp_path, capsys):
+    other = Path(shutil.copytree(run, tmp_path / "other"))
+    with ChatServer(lambda body, n: rating(3)) as server:
+        assert rate(other, server.url) == 0 and len(server.seen) == CALLS
+        assert rate(run, server.url, str(other), "--max-requests", str(CALLS + 4)) == 2
+        assert len(server.seen) == CALLS + 4  # those of before count
+        assert rate(run, server.url, str(run.absolute()), "--confirm-usd", "0.01") == 2  # one run, by two names
+        assert "will cost about" in capsys.readouterr().err and len(server.seen) == CALLS + 4
+
+
+@pytest.mark.filterwarnings("ignore:checkpoint")
+def test_a_policy_that_cannot_be_read_is_no_bad_agent(run, capsys):
+    (first, *_) = sorted((run / "checkpoints").glob("fresh-best-*-000*"))
+    for path in first.rglob("*"):
+        if path.is_file() and path.name != "checksums.json":
+            path.write_bytes(b"damaged")
+    with ChatServer(lambda body, n: rating(3)) as server:
+        assert rate(run, server.url) == 2 and not server.seen
+    assert "cannot be read, so its agent cannot be rated" in capsys.readouterr().err
+
+
+def test_policies_of_one_name_are_not_those_of_a_longer_one(tmp_path):
+    store = Checkpoints(tmp_path)
+    digest = "a" * 16
+    kept = [f"fresh-best-of-n-{digest}-64-000", f"fresh-best-{digest}-64-000", f"fresh-sparse-{digest}-64-000"]
+    for tag in kept:
+        store.save(tag, {"x": np.zeros(1)})
+    trained: Any = SimpleNamespace(
+        diverged=np.zeros((1, 1), bool), programs=[SimpleNamespace(digest="b" * 64)],
+        variables=lambda row, seed: {"x": np.ones(1)},
+    )  # fmt: skip
+    keep_fresh(store, "best", trained, 0, 128)
+    assert set(store.tags()) == {kept[0], kept[2], f"fresh-best-{'b' * 16}-128-000"}
+
+
+def test_what_is_shown_does_not_depend_on_rewards(run):
+    with ChatServer(lambda body, n: rating(3)) as server:
+        assert rate(run, server.url) == 0
+    found = [Evidence.model_validate_json(p.read_bytes()) for p in (run / "evidence").glob("rated-*/episodes.json")]
+    assert len(found) == 2 * SEEDS and all(not e.paid for evidence in found for e in evidence.episodes)
 
 
 def test_a_dead_model_costs_nothing(run, capsys):
@@ -213,6 +263,8 @@ def test_the_rate_is_the_mean_over_votes_episodes_and_seeds():
     assert of([[5, 3], [1]]).score.se == pytest.approx((0.8 - 0.2) / 2)  # of one seed over its episodes
     assert of([[5]], []).score.mean == pytest.approx((1.0 + 0.2) / 2)  # a seed that diverged does nothing of it
     assert of([[5, 2], [3]]).spread == 3
+    unread = of([[5], [5]], [[], []]).score  # no answer about the second seed could be used
+    assert unread.mean == 1.0 and unread.n == 1
 
 
 @pytest.mark.parametrize("text", ["", "4", '{"rating": 0, "why": "x"}', '{"rating": 6, "why": "x"}',

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ from jaxreward.commands.spending import Spending, confirm
 from jaxreward.config import Arg, check_bounds, is_file
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolution.filming import check_drawable
-from jaxreward.evolution.rating import EXCHANGES, agents_of, film_agents, rated
+from jaxreward.evolution.rating import EXCHANGES, Agents, agents_of, film_agents, rated
 from jaxreward.evolution.settings import require_task
 from jaxreward.evolution.setup import task_card
 from jaxreward.evolution.started import started_settings
@@ -25,9 +25,10 @@ from jaxreward.formatting import counted
 from jaxreward.proposers.llm.alignment_rater import AlignmentRater
 from jaxreward.proposers.llm.cost import Amount, dollars, estimate_cost, too_small
 from jaxreward.proposers.llm.endpoint import IMAGE_TOKENS
+from jaxreward.proposers.llm.film import Film
 from jaxreward.proposers.llm.llm_settings import JUDGE_FRAMES, ModelSettings
 from jaxreward.proposers.proposer import Context
-from jaxreward.records import Exchange, Ratings
+from jaxreward.records import Ratings
 from jaxreward.reports.ratings import rating_rows
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import score_json
@@ -73,16 +74,22 @@ def run(resolved: Resolved[RateSettings]) -> int:
         raise UserError("say which runs: `jaxreward rate RUN --model MODEL`, their folders or names in runs/")
     require("reports", "a model that rates", "model")
     console = console_of(s.json)
-    paths = list(dict.fromkeys(find_run(name, Path("runs")) for name in s.runs))
-    others, found = list[Exchange](), dict[str, Ratings]()
-    with StopSignal() as stop, programs.Checker(unsafe_no_sandbox=s.unsafe_no_sandbox) as checker:
-        for path in paths:
-            console.print(f"{path}:")
-            found[str(path)], exchanges = _rate(path, s, checker, others, console, lambda: stop.requested)
-            others += exchanges
-            for line in rating_rows(found[str(path)]):
+    paths = list({path.resolve(): path for path in (find_run(name, Path("runs")) for name in s.runs)}.values())
+    found = dict[str, Ratings]()
+    with ExitStack() as locks:
+        stop = locks.enter_context(StopSignal())
+        checker = locks.enter_context(programs.Checker(unsafe_no_sandbox=s.unsafe_no_sandbox))
+        runs = [_prepared(path, s, checker, console, lambda: stop.requested, locks) for path in paths]
+        _confirmed(runs, s, console)
+        for run in runs:
+            console.print(f"{run.path}:")
+            with explain_malformed(run.path):
+                run.rater.open(run.context([other for other in runs if other is not run]))
+                found[str(run.path)] = run.rated(s, console)
+            save_ratings(run.path, found[str(run.path)])
+            for line in rating_rows(found[str(run.path)]):
                 console.print(f"  {line}")
-    spent = Amount.of(others)
+    spent = Amount.of(exchange for run in runs for exchange in run.transcript.exchanges())
     unpriced = f" and {spent.unpriced:,} tokens of unknown price" if spent.unpriced else ""
     console.print(f"calls for these runs so far: {spent.requests}, {dollars(spent.usd)}{unpriced}")
     if s.json:
@@ -93,11 +100,39 @@ def run(resolved: Resolved[RateSettings]) -> int:
     return 0
 
 
-def _rate(
-    path: Path, s: RateSettings, checker: programs.Checker, others: list[Exchange], console: Any,
-    should_stop: Callable[[], bool],
-) -> tuple[Ratings, list[Exchange]]:  # fmt: skip
-    """The ratings of a run, and all calls for them so far."""
+@dataclass(frozen=True)
+class _Run:
+    """A run whose agents are filmed, with its calls so far; it is locked."""
+
+    path: Path
+    agents: list[Agents]
+    films: dict[tuple[str, int], Film]
+    rater: AlignmentRater
+    transcript: TranscriptLog
+    should_stop: Callable[[], bool]
+    console: Any
+
+    def context(self, others: Sequence[_Run]) -> Context:
+        """What its calls are made in; those of others count for the same caps."""
+        shared = [exchange for other in others for exchange in other.transcript.exchanges()]
+        return Context(self.path, self.transcript, self.should_stop, self.console.print, shared_exchanges=shared,
+                       on_endpoint=self.console.print)  # fmt: skip
+
+    def calls(self) -> int:
+        """Those that are missing."""
+        self.rater.open(self.context([]))
+        return self.rater.waiting(self.films.values())
+
+    def rated(self, s: RateSettings, console: Any) -> Ratings:
+        with console.status("asking"):
+            return rated(self.agents, self.films, self.rater, s.frames, lambda sentence: console.print(f"  {sentence}"))
+
+
+def _prepared(
+    path: Path, s: RateSettings, checker: programs.Checker, console: Any, should_stop: Callable[[], bool],
+    locks: ExitStack,
+) -> _Run:  # fmt: skip
+    """A run with films of its agents."""
     own = started_settings(path)
     require_task(own.task)
     name = named_again(own.task, s.task, f"the run {path}", path)
@@ -109,40 +144,33 @@ def _rate(
         raise UserError(f"{task.name}, the task of {path}, has no instruction that its agents could be rated by")
     rater = AlignmentRater(card, s.llm, s.votes)
     if rater.model in own.llm.asked():
-        console.print(f"  {rater.model} proposed or judged in this search: it may prefer what it made")
-    with Run.resume(path), explain_malformed(path):
-        agents = agents_of(RunView.read(path), own, task, checker)
-        check_drawable(task)
-        with _status(console, "filming") as status:
-            films = film_agents(
-                path, task, own, agents, episodes=s.episodes, frames=s.frames,
-                progress=lambda done, total: status.update(f"filming, {done} of {total} agents"),
-            )  # fmt: skip
-        transcript = TranscriptLog(path / "transcripts" / EXCHANGES)
-        with _status(console, "asking") as status:
-            context = Context(
-                path, transcript, should_stop, console.print, lambda text: status.update(f"asking: {text}"),
-                shared_exchanges=others, on_endpoint=console.print,
-            )  # fmt: skip
-            rater.open(context)
-            if calls := rater.waiting(films.values()):
-                tokens = s.frames * IMAGE_TOKENS + _QUESTION
-                if lacking := too_small(s.llm, tokens):
-                    raise UserError(lacking)
-                spending = Spending(calls, tokens, estimate_cost(s.llm, tokens, calls))
-                console.print(f"  {counted(len(films), 'agent')}; {spending.text()}")
-                status.stop()
-                confirm(spending, s.llm)
-                rater.prepare(console.print)
-                rater.open(context)  # it has shown by now where calls go
-                status.start()
-            ratings = rated(agents, films, rater, s.frames, lambda sentence: console.print(f"  {sentence}"))
-        save_ratings(path, ratings)
-    return ratings, list(transcript.exchanges())
+        console.print(f"{path}: {rater.model} proposed or judged in this search, and may prefer what it made")
+    with explain_malformed(path):
+        view = RunView.read(path)
+        locks.enter_context(Run.resume(path))
+        agents = agents_of(view, own, task, checker)
+    check_drawable(task)
+    with console.status("filming") as status:
+        films = film_agents(
+            path, task, own, agents, episodes=s.episodes, frames=s.frames,
+            progress=lambda done, total: status.update(f"filming, {done} of {total} agents"), should_stop=should_stop,
+        )  # fmt: skip
+    return _Run(path, agents, films, rater, TranscriptLog(path / "transcripts" / EXCHANGES), should_stop, console)
 
 
-def _status(console: Any, text: str) -> AbstractContextManager[Any]:
-    return console.status(text)
+def _confirmed(runs: Sequence[_Run], s: RateSettings, console: Any) -> None:
+    """Say what all calls will cost, ask if that is much, and show where they go."""
+    calls = sum(run.calls() for run in runs)
+    if not calls:
+        return
+    tokens = s.frames * IMAGE_TOKENS + _QUESTION
+    if lacking := too_small(s.llm, tokens):
+        raise UserError(lacking)
+    spending = Spending(calls, tokens, estimate_cost(s.llm, tokens, calls))
+    console.print(f"{counted(sum(len(run.films) for run in runs), 'agent')}; {spending.text()}")
+    confirm(spending, s.llm)
+    for run in runs[:1]:  # all ask the same model
+        run.rater.prepare(console.print)
 
 
 def _as_json(ratings: Ratings) -> dict[str, Any]:

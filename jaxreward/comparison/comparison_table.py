@@ -54,6 +54,8 @@ def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
     if config := _config(rows):
         steps = config["final_steps"] or config["steps"]
         title += f", trained again on {seeds_text(config['final_seeds'], 'fresh ')} x {steps:,} steps"
+    raters = {search.rated_by for row in rows if row.rate is not None for search in row.searches}
+    title += f"; alignment rate by {' and by '.join(sorted(raters))}" if raters else ""
     return Sheet(title + "; means over searches", columns, tuple(body))
 
 

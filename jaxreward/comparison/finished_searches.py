@@ -95,7 +95,8 @@ class Search:
     None for a failure, and `device_s` the seconds of compiling and training after which each was known.
     `spent`, `compile_s` and `run_s` are of the search, without the training on fresh seeds. `reason`
     is why it ended, or last paused. `alignment` is how far the best does the subtasks of the instruction, on fresh
-    seeds, where the task has one, and `rate` its alignment rate by a model, where one rated it.
+    seeds, where the task has one, and `rate` its alignment rate by a model, where one rated it: `rated_by` says
+    which, and how.
     """
 
     path: Path
@@ -113,6 +114,7 @@ class Search:
     measure: Measure = SUCCESS
     alignment: Score | None = None
     rate: Score | None = None
+    rated_by: str = ""
 
     @property
     def budget(self) -> int:
@@ -167,6 +169,7 @@ def read_search(path: Path) -> Search | None:
         measure=started.measure,
         alignment=fresh.feedback.alignment if fresh and fresh.feedback else None,
         rate=rated.programs["best"].score if rated is not None else None,
+        rated_by=rated.by if rated is not None else "",
     )  # fmt: skip
 
 
@@ -257,9 +260,11 @@ class Row:
 
     @property
     def rate(self) -> Score | None:
-        """The alignment rate of what was found, by a model: mean over searches; None where one of them is not rated."""
+        """The alignment rate of what was found, by a model: mean over searches; None where one of them is not rated, or
+        not in the same way over as many seeds."""
         known = [s.rate for s in self.searches]
-        return mean_over(known, ALIGNMENT_RATE) if known and all(score is not None for score in known) else None
+        alike = len({(s.rated_by, s.rate.n if s.rate is not None else 0) for s in self.searches}) == 1
+        return mean_over(known, ALIGNMENT_RATE) if alike and None not in known else None
 
     @property
     def used(self) -> dict[str, float]:

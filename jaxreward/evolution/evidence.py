@@ -37,10 +37,12 @@ def save_evidence(
     *,
     episodes: int,
     frames: int,
+    with_rewards: bool = True,
 ) -> None:
     """Let an agent play, and write frames of its episodes and their rewards into the folder of a run, under `id`.
 
-    All agents of a run begin alike. A task that draws nothing is shown as the numbers of its view.
+    Without rewards, which frames are taken does not depend on them, and they are not kept. All agents of a run begin
+    alike. A task that draws nothing is shown as the numbers of its view.
     """
     played = play(task, program, variables, ppo, episodes)
     draw = draw_of(task, played)
@@ -49,10 +51,11 @@ def save_evidence(
     make_folder(folder, below=run)
     filmed = []
     for number, episode in enumerate(played):
-        steps = telling_steps(_figures(task, episode), episode.terms, frames)
+        terms = episode.terms if with_rewards else np.zeros((episode.length, 0))
+        steps = telling_steps(_figures(task, episode), terms, frames)
         for k, step in enumerate(steps):
             write_atomic(frame_path(run, id, number, k), _jpeg(draw(episode.state(step))), below=run)
-        filmed.append(_filmed(episode, steps, program.terms))
+        filmed.append(_filmed(episode, steps, terms, program.terms if with_rewards else ()))
     text = Evidence(episodes=tuple(filmed)).model_dump_json()
     write_atomic(index_path(run, id), text.encode(), below=run)
 
@@ -99,14 +102,12 @@ def _figures(task: Task, episode: Episode) -> np.ndarray:
     return np.concatenate([np.asarray(leaf, np.float64).reshape(episode.length + 1, -1) for leaf in leaves], axis=1)
 
 
-def _filmed(episode: Episode, steps: tuple[int, ...], names: tuple[str, ...]) -> FilmedEpisode:
-    totals = np.concatenate([np.zeros((1, len(names))), np.cumsum(episode.terms.astype(np.float64), axis=0)])[
-        list(steps)
-    ]
+def _filmed(episode: Episode, steps: tuple[int, ...], terms: np.ndarray, names: tuple[str, ...]) -> FilmedEpisode:
+    totals = np.concatenate([np.zeros((1, len(names))), np.cumsum(terms.astype(np.float64), axis=0)])[list(steps)]
     paid = np.nan_to_num(np.diff(totals, axis=0, prepend=0.0), posinf=_MOST, neginf=-_MOST).clip(-_MOST, _MOST)
-    terms = {name: tuple(np.round(paid[:, k], 4).tolist()) for k, name in enumerate(names)}
+    by_name = {name: tuple(np.round(paid[:, k], 4).tolist()) for k, name in enumerate(names)}
     success = float(np.nan_to_num(episode.success, posinf=_MOST, neginf=-_MOST))
-    return FilmedEpisode(length=episode.length, success=success, steps=steps, paid=terms)
+    return FilmedEpisode(length=episode.length, success=success, steps=steps, paid=by_name)
 
 
 def _jpeg(picture: Any) -> bytes:

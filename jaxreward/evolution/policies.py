@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,8 +123,9 @@ def save_policy(run: Run, store: Checkpoints, trained: TrainResult, row: int) ->
 def keep_fresh(store: Checkpoints, name: str, trained: TrainResult, row: int, steps: int) -> None:
     """Save the policies of a program of the final training in place of earlier ones under its `name`; those of seeds
     that diverged are left out."""
+    earlier = re.compile(rf"fresh-{re.escape(name)}-[0-9a-f]+-\d+-\d+")
     for tag in store.tags():
-        if tag.startswith(f"fresh-{name}-"):
+        if earlier.fullmatch(tag):
             store.delete(tag)
     for seed in np.flatnonzero(~trained.diverged[row]).tolist():
         store.save(f"{fresh_tag(name, trained.programs[row].digest, steps)}-{seed:03d}", trained.variables(row, seed))

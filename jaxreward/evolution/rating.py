@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from jaxreward.proposers.llm.film import Film
 from jaxreward.records import Candidate, Failure, RatedProgram, Ratings
 from jaxreward.reports.run_view import BEST_OF_N, FINAL_BEST, RunView
 from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.sentences import mention
 from jaxreward.tasks import Task
 from jaxreward.training.networks import Variables
 
@@ -45,28 +47,38 @@ def agents_of(view: RunView, settings: EvolveSettings, task: Task, checker: Chec
         UserError: there are none.
     """
     store, found = Checkpoints(view.path / "checkpoints"), list[Agents]()
+    best = view.best.candidate.summary if view.best is not None else None
     for name, baseline in view.progress.baselines.items():
-        begin = f"{fresh_tag(name, baseline.digest, baseline.steps)}-"
-        kept = {int(tag.removeprefix(begin)) for tag in store.tags() if tag.startswith(begin)}
-        if not kept or baseline.score is None:
-            continue
+        if baseline.score is None or (name == FINAL_BEST and (best is None or best.digest != baseline.digest)):
+            continue  # a better one was found since, and not trained again
+        tag = fresh_tag(name, baseline.digest, baseline.steps)
+        kept = [k for k in range(baseline.score.n) if f"{tag}-{k:03d}" in store.tags()]
+        diverged = baseline.feedback.diverged if baseline.feedback is not None else 0
+        if len(kept) + diverged < baseline.score.n:
+            continue  # of a version that kept none
         program = _program(view, name, task, checker)
         policies = [
-            policy_of(store, [f"{begin}{seed:03d}"], task, program, settings.hyper) if seed in kept else None
-            for seed in range(baseline.score.n)
+            _policy(store, f"{tag}-{k:03d}", task, program, settings) if k in kept else None
+            for k in range(baseline.score.n)
         ]
         found.append(Agents(name, program, tuple(policies)))
-    if (
-        not any(agents.name == FINAL_BEST for agents in found)
-        and view.best is not None
-        and is_policy_of(view, view.best)
-    ):
+    lacking = all(agents.name != FINAL_BEST for agents in found)
+    if lacking and view.best is not None and is_policy_of(view, view.best) and "best-policy" in store.tags():
         program = _program(view, FINAL_BEST, task, checker)
-        policy = policy_of(store, ["best-policy"], task, program, settings.hyper)
-        found += [Agents(FINAL_BEST, program, (policy,))] if policy is not None else []
+        found.append(Agents(FINAL_BEST, program, (_policy(store, "best-policy", task, program, settings),)))
     if not found:
         raise UserError(f"{view.path} has no trained agents to rate: let its search finish")
     return sorted(found, key=lambda agents: agents.name != FINAL_BEST)
+
+
+def _policy(store: Checkpoints, tag: str, task: Task, program: Program, settings: EvolveSettings) -> Variables:
+    found = policy_of(store, [tag], task, program, settings.hyper)
+    if found is None:
+        raise UserError(
+            f"the policy in {store.root / tag} cannot be read, so its agent cannot be rated: resume the run with "
+            f"another {mention('final_steps')}, which trains it again"
+        )
+    return found
 
 
 def _program(view: RunView, name: str, task: Task, checker: Checker) -> Program:
@@ -96,32 +108,39 @@ def film_agents(
     episodes: int,
     frames: int,
     progress: Callable[[int, int], Any] = lambda done, total: None,
-) -> dict[str, Film]:
-    """Films of agents by their ids, which `film_id` has; their frames are written into the folder of the run.
+    should_stop: Callable[[], bool] = lambda: False,
+) -> dict[tuple[str, int], Film]:
+    """Films of agents by the name of their program and their seed; their frames are in the folder of the run, and what
+    is there already is not filmed again.
 
     Raises:
-        UserError: a machine that cannot draw, or a disk that is full.
+        UserError: a machine that cannot draw, a disk that is full, or it was asked to stop.
     """
-    found = dict[str, Film]()
+    found = dict[tuple[str, int], Film]()
     policies = list(_policies(each))
-    for done, (agents, id, policy) in enumerate(policies):
-        save_evidence(run, id, task, agents.program, policy, settings.hyper, episodes=episodes, frames=frames)
+    for done, (agents, seed, policy) in enumerate(policies):
+        if should_stop():
+            raise UserError("stopped; give the same command again")
+        said = f"{agents.program.digest} {episodes} {frames}"
+        id = f"rated-{agents.name}-{seed:03d}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
         film = Film.read(run, id)
+        if isinstance(film, Failure) or len(film.evidence.episodes) < episodes:
+            save_evidence(
+                run, id, task, agents.program, policy, settings.hyper, episodes=episodes, frames=frames,
+                with_rewards=False,
+            )  # fmt: skip
+            film = Film.read(run, id)
         if isinstance(film, Failure):
             raise UserError(film.message)
-        found[id] = film
+        found[agents.name, seed] = film
         progress(done + 1, len(policies))
     return found
 
 
-def film_id(name: str, seed: int) -> str:
-    """The id of the film of a program's agent of a training seed."""
-    return f"rated-{name}-{seed:03d}"
-
-
 def rated(
-    each: Sequence[Agents], films: dict[str, Film], rater: AlignmentRater, frames: int, note: Callable[[str], None]
-) -> Ratings:
+    each: Sequence[Agents], films: Mapping[tuple[str, int], Film], rater: AlignmentRater, frames: int,
+    note: Callable[[str], None],
+) -> Ratings:  # fmt: skip
     """Have the agents rated, each by its films.
 
     Raises:
@@ -140,10 +159,10 @@ def rated(
     programs = dict[str, RatedProgram]()
     for agents in each:
         seeds = tuple(
-            () if policy is None else answers.of[film_id(agents.name, seed)]
+            () if policy is None else answers.of[films[agents.name, seed].id]
             for seed, policy in enumerate(agents.policies)
         )
-        if not any(votes for seed in seeds for votes in seed):
+        if any(seeds) and not any(votes for seed in seeds for votes in seed):
             raise UserError(
                 f"no answer about the agents of {agents.name} can be used: {answers.failures[0].message}; choose "
                 "another model"
@@ -153,8 +172,8 @@ def rated(
     return Ratings(model=rater.model, votes=rater.votes, episodes=episodes, frames=frames, programs=programs)
 
 
-def _policies(each: Sequence[Agents]) -> Iterator[tuple[Agents, str, Variables]]:
+def _policies(each: Sequence[Agents]) -> Iterator[tuple[Agents, int, Variables]]:
     for agents in each:
         for seed, policy in enumerate(agents.policies):
             if policy is not None:
-                yield agents, film_id(agents.name, seed), policy
+                yield agents, seed, policy

@@ -153,8 +153,8 @@ class Exchange(Record):
     reply: str = ""
     finish: str = ""
     error: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: int = Field(default=0, ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
     estimated: bool = False
-    cost_usd: float | None = 0.0
+    cost_usd: float | None = Field(default=0.0, ge=0.0, allow_inf_nan=False)
     latency_s: float = 0.0

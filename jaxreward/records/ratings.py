@@ -26,7 +26,8 @@ class Rating(Record):
 
 class RatedProgram(Record):
     """The votes on the agents of a program: for every training seed, for every episode, those that could be read. A
-    seed that diverged has no episodes. `digest` is of the program."""
+    seed that diverged has no episodes, one of which no answer could be used has episodes without votes. `digest` is of
+    the program."""
 
     digest: str
     seeds: tuple[tuple[tuple[Rating, ...], ...], ...] = Field(min_length=1)
@@ -34,8 +35,10 @@ class RatedProgram(Record):
     @property
     def score(self) -> Score:
         """The alignment rate: the mean over votes, episodes and seeds, divided by the best rating. A seed that diverged
-        has the worst. The standard error is that of the mean over seeds, of one seed that over its episodes."""
-        by_seed = [[fmean(vote.score for vote in votes) / SCALE for votes in seed if votes] for seed in self.seeds]
+        has the worst, one without votes is left out. The standard error is that of the mean over seeds, of one seed
+        that over its episodes."""
+        counted = [seed for seed in self.seeds if not seed or any(seed)]
+        by_seed = [[fmean(vote.score for vote in votes) / SCALE for votes in seed if votes] for seed in counted]
         means = [fmean(episodes) if episodes else 1 / SCALE for episodes in by_seed]
         spread = means if len(means) > 1 else by_seed[0]
         se = stdev(spread) / math.sqrt(len(spread)) if len(spread) > 1 else 0.0
@@ -63,3 +66,8 @@ class Ratings(Record):
     episodes: int
     frames: int
     programs: dict[str, RatedProgram]
+
+    @property
+    def by(self) -> str:
+        """Who rated, and how."""
+        return f"{self.model}, {self.votes} votes on {self.episodes} episodes of {self.frames} frames"

@@ -106,7 +106,7 @@ def run_json(view: RunView) -> dict[str, Any]:
         },
         "alignment_rate": None if view.ratings is None else {
             "model": view.ratings.model,
-            **{name: score_json(rated.score) for name, rated in view.ratings.programs.items()},
+            "programs": {name: score_json(rated.score) for name, rated in view.ratings.programs.items()},
         },
         "attempts": view.progress.spent.attempts,
         "failures": view.failures,

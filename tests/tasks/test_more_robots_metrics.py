@@ -97,9 +97,11 @@ def test_a_puck_is_pushed_as_told():
     assert pushed_as_told(first, first) == (0.0, [0.0, 0.0, 0.0, 0.0])
     assert pushed_as_told(first, shoved(0.55), shoved(0.6), shoved(0.68)) == (1.0, [1.0, 1.0, 1.0, 1.0])
     half = pushed_as_told(first, shoved(0.55), shoved(0.575, gap=0.1), shoved(0.6, gap=0.1))
-    assert half == (0.0, [1.0, 0.5, 0.1 / 0.15, 1.0])
+    assert half == (0.0, [1.0, pytest.approx(0.5 * 0.1 / 0.15), 0.1 / 0.15, 0.1 / 0.15])
     hit = pushed_as_told(first, shoved(0.51, speed=1.0), shoved(0.7, gap=0.2, speed=0.5), shoved(0.9, gap=0.4))
-    assert hit == (1.0, [1.0, pytest.approx(0.01 / 0.4), 1.0, 0.0]), "success does not say how"
+    assert hit == (1.0, [1.0, pytest.approx(0.01 / 0.2), 1.0, 0.0]), "success does not say how"
+    nudged = pushed_as_told(first, shoved(0.525), shoved(0.525, speed=0.0))[1]
+    assert nudged == [1.0, *[pytest.approx(0.025 / 0.15)] * 3], "a manner counts as far as something comes of it"
     assert pushed_as_told(first, shoved(0.7, broken=True)) == (0.0, [0.0, 0.0, 0.0, 0.0])
 
 

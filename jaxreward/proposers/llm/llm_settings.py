@@ -50,10 +50,10 @@ class ModelSettings:
     """Attempts after the first. They are for an endpoint that is busy, broken or silent; then a prompt that fails while
     others are answered is given up."""
     wait_s: float = 900.0
-    """Patience with an endpoint that is down. With --proposer manual it is with a person. Then the run ends and can be
-    resumed; 0 ends it at once."""
+    """Patience with an endpoint that is down, or with people who are asked. Then it ends, to be gone on with later; 0
+    ends it at once."""
     prompts: Path | None = None
-    """Folder of prompt templates. They take the place of built-in ones of the same name, for a person too."""
+    """Folder of prompt templates. They take the place of built-in ones of the same name, also for people."""
     max_usd: Annotated[float | None, Arg(positive=True)] = None
     """What language models may cost."""
     max_tokens_total: Annotated[int | None, Arg(least=1)] = None

@@ -1,5 +1,5 @@
 """In which manner a robot moves something: the largest value of an episode, the share of a way that was made as told,
-and how slow it stayed. All are 0 for what did not move."""
+and how slow it stayed; the last two are 0 for what did not move."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+
+from jaxreward.tasks.task import Metric
 
 OfState = Callable[[Any], jax.Array]
 
@@ -84,3 +86,23 @@ class Slow:
     def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
         slow = jnp.clip((3.0 * self.limit - acc[1]) / (2.0 * self.limit), 0.0, 1.0)
         return jnp.where(acc[0] > self.least, slow, 0.0)
+
+
+@dataclass(frozen=True)
+class Both:
+    """The product of two metrics: a manner counts as far as something comes of it."""
+
+    first: Metric
+    second: Metric
+
+    def init(self) -> tuple[Any, Any]:
+        return self.first.init(), self.second.init()
+
+    def update(self, acc: tuple[Any, Any], state: Any, action: jax.Array, next_state: Any) -> tuple[Any, Any]:
+        return (
+            self.first.update(acc[0], state, action, next_state),
+            self.second.update(acc[1], state, action, next_state),
+        )
+
+    def value(self, acc: tuple[Any, Any]) -> jax.Array:
+        return self.first.value(acc[0]) * self.second.value(acc[1])

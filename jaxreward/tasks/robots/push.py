@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jaxreward.records import Instruction, Subtask, Vocabulary
 from jaxreward.tasks.metrics import Reached, WithExtraMetrics
-from jaxreward.tasks.robots.manner_metrics import KeptShare, Most, Slow
+from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, Slow
 from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask, with_bodies
 from jaxreward.tasks.robots.physics import Data, own_model
 from jaxreward.tasks.robots.state import RobotState, RobotView
@@ -53,9 +53,10 @@ class PandaPush(PandaTask):
         "[7 joint angles, finger position] that the motors are asked for. Each finger is 0 (closed) to 0.04 m (open)\n"
         "from the middle. Lengths are in metres, in the frame of the arm's base: x forward, y left, z up. The puck is\n"
         "upright, of radius 0.04 and height 0.08 m; it keeps upright and on the table, whose top is 0.1 m above the\n"
-        "ground, and glides when it is hit: by a fifth of a metre for each metre a second. Fingers and palm touch the\n"
-        "puck, without friction; nothing else collides. At the beginning the gripper is half open, points down,\n"
-        "one finger beside the other along y, and is behind the puck, on the arm's side. A control step lasts 0.02 s."
+        "ground, and glides when it is hit: by a fifth of a metre for each metre a second. Fingers and palm touch it,\n"
+        "as a capsule of that radius and 0.12 m high, without friction; nothing else collides. At the beginning the\n"
+        "gripper is half open, points down, one finger beside the other along y, and is behind the puck, on the arm's\n"
+        "side. A control step lasts 0.02 s."
     )
     own_words: ClassVar[Mapping[str, str]] = {
         **PANDA_WORDS,
@@ -116,12 +117,13 @@ class PandaPush(PandaTask):
         return info | {"start_pos": info["puck_pos"]}
 
     def score(self) -> WithExtraMetrics:
-        """Success; extra metrics are the distance of puck and goal at the end (m), and how well each subtask of the
-        instruction was done, in [0, 1]."""
+        """Success; extra metrics are how well each subtask of the instruction was done, in [0, 1]. The manners count as
+        far as the puck was brought."""
+        brought = Most(_brought)
         return WithExtraMetrics(
             Reached(_on_goal),
-            {"touched": Reached(_touches), "pushed": KeptShare(_way, _touches, STILL), "brought": Most(_brought),
-             "gentle": Slow(_speed, _away, GENTLE, STILL)},
+            {"touched": Reached(_touches), "pushed": Both(KeptShare(_way, _touches, STILL), brought),
+             "brought": brought, "gentle": Both(Slow(_speed, _away, GENTLE, STILL), brought)},
         )  # fmt: skip
 
     def instruction(self) -> Instruction:
@@ -174,10 +176,10 @@ class PandaPush(PandaTask):
 
 
 def _gap(away: jax.Array) -> jax.Array:
-    """Metres between a finger, whose tip is `away` (3,) from the middle of the puck, and its side; above or below the
-    puck, at least by how much."""
-    beside = jnp.linalg.norm(away[:2]) - RADII
-    return jnp.maximum(beside, jnp.abs(away[2]) - 0.04)
+    """Metres between a finger, whose tip is `away` (3,) from the middle of the puck, and its side; a tip above or below
+    the puck does not touch it."""
+    beside, over = jnp.linalg.norm(away[:2]) - RADII, jnp.abs(away[2]) - 0.04
+    return jnp.where(over > 0.0, jnp.maximum(beside, over + TOUCHING), beside)
 
 
 def _touches(state: RobotState) -> jax.Array:
@@ -189,8 +191,8 @@ def _on_goal(state: RobotState) -> jax.Array:
 
 
 def _way(state: RobotState, after: RobotState) -> jax.Array:
-    """What the puck moved in a step (m); none where the simulation failed."""
-    way = jnp.linalg.norm(after.info["puck_pos"] - state.info["puck_pos"])
+    """What the puck came nearer to the goal in a step (m); none where the simulation failed."""
+    way = state.info["puck_goal_dist"] - after.info["puck_goal_dist"]
     return jnp.where(after.data.broken, 0.0, way)
 
 
