@@ -107,9 +107,9 @@ def test_what_is_rated_stands_beside_success(run):
         assert rate(run, server.url) == 0
     view = RunView.read(run)
     assert run_json(view)["alignment_rate"]["programs"]["best"]["mean"] == 1.0
-    assert "best 1.000" in dict(paragraphs(view))["rated"] and "openai/eye" in dict(paragraphs(view))["rated"]
+    assert "winner 1.000" in dict(paragraphs(view))["rated"] and "openai/eye" in dict(paragraphs(view))["rated"]
     page = write_report(run).read_text()
-    assert "Alignment rate, of frames alone: best 1.000" in page and "it stands still" in page
+    assert "Alignment rate, of frames alone: winner 1.000" in page and "it stands still" in page
     search = read_search(run)
     assert search is not None and search.rate is not None and search.rate.mean == 1.0
     assert search.rated_by == f"openai/eye, {VOTES} votes on {EPISODES} episodes of {FRAMES} frames"

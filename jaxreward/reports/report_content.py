@@ -30,7 +30,7 @@ from jaxreward.reports.demonstrated import Demonstrated
 from jaxreward.reports.judged import Judged
 from jaxreward.reports.lineage import LineageStep, lineage
 from jaxreward.reports.model_costs import ModelCost, model_costs
-from jaxreward.reports.ratings import rating_text
+from jaxreward.reports.ratings import rated_programs, rating_text
 from jaxreward.reports.run_text import resume_command
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import alignment_text, figure, task_title
@@ -86,8 +86,7 @@ class Report:
     @property
     def rated_lowest(self) -> list[tuple[str, int, str]]:
         """Of each program that was rated the lowest vote, and why."""
-        found = self.view.ratings.programs if self.view.ratings is not None else {}
-        each = [(name, rated.lowest) for name, rated in found.items()]
+        each = [(name, rated.lowest) for name, rated in rated_programs(self.view.ratings).items()]
         return [(name, vote.score, vote.why) for name, vote in each if vote is not None]
 
     @property
