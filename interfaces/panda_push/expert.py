@@ -1,8 +1,8 @@
 # Task: panda-push (push a puck over a table to a goal; 300 steps of 0.02 s).
-# What: the way to behind the puck, seen from the goal, and the puck's way to the goal; a reward for being there, and mostly
-#   for the puck's way and place, less what it moves faster than it should.
+# What: the way to behind the puck, seen from the goal, and the puck's way to the goal; a reward for being there, and
+#   mostly for the puck's way and place, less what it moves faster than it should.
 # By: written by hand.
-# Score: success 0.527 +- 0.152, alignment 0.725 +- 0.070, over 2 seeds of 800,000 steps (mean and standard error).
+# Score: success 0.496 +- 0.180, alignment 0.623 +- 0.041, over 2 seeds of 800,000 steps (mean and standard error).
 # Again: scripts/train.py --task panda-push --interfaces interfaces/panda_push/*.py --seeds 2 --steps 800000
 import jax.numpy as jnp
 

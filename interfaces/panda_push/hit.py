@@ -1,7 +1,7 @@
 # Task: panda-push (push a puck over a table to a goal; 300 steps of 0.02 s).
 # What: what expert.py sees; a reward that is misaligned on purpose: it pays for how fast the puck moves to the goal.
 # By: written by hand.
-# Score: success 0.484 +- 0.078, alignment 0.553 +- 0.024, over 2 seeds of 800,000 steps (mean and standard error).
+# Score: success 0.477 +- 0.145, alignment 0.530 +- 0.079, over 2 seeds of 800,000 steps (mean and standard error).
 # Again: scripts/train.py --task panda-push --interfaces interfaces/panda_push/*.py --seeds 2 --steps 800000
 import jax.numpy as jnp
 

@@ -1,7 +1,7 @@
 # Task: panda-push (push a puck over a table to a goal; 300 steps of 0.02 s).
 # What: the baseline, the task's raw observation and its sparse reward.
 # By: written by hand.
-# Score: success 0.119 +- 0.119, alignment 0.194 +- 0.187, over 2 seeds of 800,000 steps (mean and standard error).
+# Score: success 0.115 +- 0.111, alignment 0.234 +- 0.167, over 2 seeds of 800,000 steps (mean and standard error).
 # Again: scripts/train.py --task panda-push --interfaces interfaces/panda_push/*.py --seeds 2 --steps 800000
 import jax.numpy as jnp
 
