@@ -55,7 +55,7 @@ class AlignmentRater(ModelCaller):
         assert card.instruction is not None
         self.model, self.votes, self.instruction = models[0], votes, card.instruction
         self._templates = Templates(settings.prompts, card.objective, card.states)
-        self._system = self._templates.render("rate_system", {})
+        self._system = self._templates.render("judge_rating_system", {})
         self._question(FilmedEpisode(length=1, success=0.0, steps=(0,)))  # templates that do not render are found here
 
     def waiting(self, films: Iterable[Film]) -> int:
@@ -101,7 +101,7 @@ class AlignmentRater(ModelCaller):
         return film.messages(number, self._system, _heading, self._question(film.evidence.episodes[number]))
 
     def _question(self, episode: FilmedEpisode) -> str:
-        return self._templates.render("rate_watch", {
+        return self._templates.render("judge_rating", {
             "instruction": self.instruction.words, "frames": len(episode.steps), "length": episode.length,
             "schema": RATED_SCHEMA,
         })  # fmt: skip
