@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from PIL import Image
@@ -20,6 +21,8 @@ from jaxreward.comparison.comparison_table import row_json, score_sheet
 from jaxreward.comparison.finished_searches import Grid, read_search, rows_of
 from jaxreward.evolution import run_search
 from jaxreward.evolution.policies import keep_fresh
+from jaxreward.evolution.rating import agents_of, film_agents
+from jaxreward.evolution.started import started_settings
 from jaxreward.proposers.replies.seen import read_rating
 from jaxreward.records import Evidence, Failure, RatedProgram, Rating
 from jaxreward.reports.page import write_report
@@ -271,3 +274,14 @@ def test_the_rate_is_the_mean_over_votes_episodes_and_seeds():
                                   '{"rating": true, "why": "x"}', '{"rating": 4.5, "why": "x"}'])  # fmt: skip
 def test_no_rating_is_read_from_other_words(text):
     assert isinstance(read_rating(text, "stop"), Failure)
+
+
+def test_a_film_is_of_a_policy(run, checker):
+    """The same program, trained again for longer, is filmed anew."""
+    settings = started_settings(run)
+    task = CarefulCorridor()
+    agents = agents_of(RunView.read(run), settings, task, checker)[:1]
+    other = [dataclasses.replace(agents[0], policies=jax.tree.map(lambda x: x + 1, agents[0].policies))]
+    each = [film_agents(run, task, settings, a, episodes=1, frames=2) for a in (agents, agents, other)]
+    ids = [{film.id for film in films.values()} for films in each]
+    assert ids[0] == ids[1] and not ids[0] & ids[2]

@@ -85,7 +85,7 @@ def run(resolved: Resolved[RateSettings]) -> int:
             console.print(f"{run.path}:")
             with explain_malformed(run.path):
                 run.rater.open(run.context([other for other in runs if other is not run]))
-                found[str(run.path)] = run.rated(s, console)
+                found[str(run.path)] = run.rated(s.frames)
             save_ratings(run.path, found[str(run.path)])
             for line in rating_rows(found[str(run.path)]):
                 console.print(f"  {line}")
@@ -123,9 +123,9 @@ class _Run:
         self.rater.open(self.context([]))
         return self.rater.waiting(self.films.values())
 
-    def rated(self, s: RateSettings, console: Any) -> Ratings:
-        with console.status("asking"):
-            return rated(self.agents, self.films, self.rater, s.frames, lambda sentence: console.print(f"  {sentence}"))
+    def rated(self, frames: int) -> Ratings:
+        with self.console.status("asking"):
+            return rated(self.agents, self.films, self.rater, frames, lambda text: self.console.print(f"  {text}"))
 
 
 def _prepared(

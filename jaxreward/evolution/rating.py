@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
+
 from jaxreward import files
 from jaxreward.errors import FileProblem, UnusableFile, UserError, why_unreadable
 from jaxreward.evolution.evidence import save_evidence
@@ -121,8 +124,7 @@ def film_agents(
     for done, (agents, seed, policy) in enumerate(policies):
         if should_stop():
             raise UserError("stopped; give the same command again")
-        said = f"{agents.program.digest} {episodes} {frames}"
-        id = f"rated-{agents.name}-{seed:03d}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
+        id = f"rated-{agents.name}-{seed:03d}-{_digest(agents.program, policy, episodes, frames)}"
         film = Film.read(run, id)
         if isinstance(film, Failure) or len(film.evidence.episodes) < episodes:
             save_evidence(
@@ -170,6 +172,14 @@ def rated(
         programs[agents.name] = RatedProgram(digest=agents.program.digest, seeds=seeds)
     episodes = max(len(film.evidence.episodes) for film in films.values())
     return Ratings(model=rater.model, votes=rater.votes, episodes=episodes, frames=frames, programs=programs)
+
+
+def _digest(program: Program, policy: Variables, episodes: int, frames: int) -> str:
+    """Of all that a film depends on: the same program may have been trained again, for longer."""
+    found = hashlib.sha256(f"{program.digest} {episodes} {frames}".encode())
+    for leaf in jax.tree.leaves(policy):
+        found.update(np.asarray(leaf).tobytes())
+    return found.hexdigest()[:8]
 
 
 def _policies(each: Sequence[Agents]) -> Iterator[tuple[Agents, int, Variables]]:

@@ -64,15 +64,10 @@ class AlignmentRater(ModelCaller):
 
     def rate(self, films: Sequence[Film]) -> Votes:
         """Ask for what is missing, until all is there or a budget is spent."""
-        spent, stopped = None, None
-        while calls := self._calls(films):
-            batch = self.call_with_pictures(calls, "model")
-            spent, stopped = batch.spent, batch.stopped
-            if spent or stopped or self.session.context.should_stop():
-                break
+        spent, stopped = self.call_while_missing(lambda: self._calls(films), "model")
         found, failures = dict[str, tuple[tuple[Rating, ...], ...]](), list[Failure]()
         for film in films:
-            each = [[self._vote(film, number, vote) for vote in range(self.votes)] for number in _numbers(film)]
+            each = self._votes(film)
             if not any(part for votes in each for _, part in votes):
                 found[film.id] = tuple(tuple(v for v, _ in votes if isinstance(v, Rating)) for votes in each)
             failures += [v for votes in each for v, _ in votes if isinstance(v, Failure)]
@@ -81,16 +76,19 @@ class AlignmentRater(ModelCaller):
     def _calls(self, films: Iterable[Film]) -> list[Call]:
         calls = list[Call]()
         for film in films:
-            for number in _numbers(film):
-                for vote in range(self.votes):
-                    _, part = self._vote(film, number, vote)
-                    if part:
-                        shown, recorded = self._messages(film, number)
-                        calls.append(Call(self._request(film), self.model, shown, part, recorded))
+            id = self._request(film)
+            for number, votes in enumerate(self._votes(film)):
+                shown, recorded = self._messages(film, number)
+                calls += [Call(id, self.model, shown, part, recorded) for _, part in votes if part]
         return calls
 
-    def _vote(self, film: Film, number: int, vote: int) -> tuple[Rating | Failure | None, str]:
-        return self.vote(self._request(film), f"episode {number + 1} vote {vote + 1}", read_rating)
+    def _votes(self, film: Film) -> list[list[tuple[Rating | Failure | None, str]]]:
+        """The votes on every episode as far as they are known, and the parts to ask for them by."""
+        id, episodes = self._request(film), range(len(film.evidence.episodes))
+        return [
+            [self.vote(id, f"episode {number + 1} vote {k + 1}", read_rating) for k in range(self.votes)]
+            for number in episodes
+        ]
 
     def _request(self, film: Film) -> str:
         """The id of a film's request: another where anything that is shown, or the model, is another."""
@@ -105,10 +103,6 @@ class AlignmentRater(ModelCaller):
             "instruction": self.instruction.words, "frames": len(episode.steps), "length": episode.length,
             "schema": RATED_SCHEMA,
         })  # fmt: skip
-
-
-def _numbers(film: Film) -> range:
-    return range(len(film.evidence.episodes))
 
 
 def _heading(episode: FilmedEpisode, k: int, step: int) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from jaxreward.errors import CallProblem, InvalidSetting, ProposerStopped
+from jaxreward.errors import CallProblem, End, InvalidSetting, ProposerStopped
 from jaxreward.proposers.llm.batch import Batch, Session, answered
 from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import Clock
@@ -107,17 +107,20 @@ class ModelCaller:
                 return found, ""
         return found, ""
 
-    def call_with_pictures(self, calls: Sequence[Call], option: str) -> Batch:
-        """`call_all`, where a model that rejects pictures is named by the `option` that chose it."""
-        batch, stopped = self.call_all(calls, len(calls)), None
-        if (
-            (stopped := batch.stopped) is not None
-            and stopped.problem is CallProblem.REJECTED
-            and any(call.recorded for call in calls)
-        ):
-            why = f"{stopped.why}; the call had pictures: {mention(option)} is to be a model that sees them"
-            batch.stopped = ProposerStopped(why, stopped.cause, later=False, problem=stopped.problem)
-        return batch
+    def call_while_missing(
+        self, missing: Callable[[], Sequence[Call]], option: str
+    ) -> tuple[End | None, ProposerStopped | None]:
+        """Make the calls, with pictures, that `missing` lists until there are none; returns the budget that ran out,
+        and why it makes no sense to go on. A model that rejects pictures is named by the `option` that chose it."""
+        while calls := missing():
+            batch = self.call_all(calls, len(calls))
+            stopped = batch.stopped
+            if stopped is not None and stopped.problem is CallProblem.REJECTED and any(call.recorded for call in calls):
+                why = f"{stopped.why}; the call had pictures: {mention(option)} is to be a model that sees them"
+                stopped = ProposerStopped(why, stopped.cause, later=False, problem=stopped.problem)
+            if batch.spent or stopped or self.session.context.should_stop():
+                return batch.spent, stopped
+        return None, None
 
     def _count_all(self) -> None:
         """Count what the run has spent so far, by whomever."""

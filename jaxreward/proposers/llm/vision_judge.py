@@ -119,12 +119,7 @@ class VisionJudge(ModelCaller):
                 failed[request.id] = Proposal(request_id=request.id, failure=found, proposer="vision")
             else:
                 agents.append(found)
-        spent, stopped = None, None
-        while calls := self._calls(agents):
-            batch = self.call_with_pictures(calls, "judge_model")
-            spent, stopped = batch.spent, batch.stopped
-            if spent or stopped or self.session.context.should_stop():
-                break
+        spent, stopped = self.call_while_missing(lambda: self._calls(agents), "judge_model")
         judged = {agent.request.id: self._proposal(agent) for agent in agents if not self._calls([agent])}
         found = failed | judged
         return Answers(tuple(found[r.id] for r in requests if r.id in found), spent=spent, stopped=stopped)

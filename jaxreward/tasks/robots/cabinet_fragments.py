@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import Template, functions_of, make_vocabulary
+from jaxreward.tasks.fragment_template import Template, make_vocabulary
 from jaxreward.tasks.robots import panda_fragments as panda
 
 CONSTANTS = {
@@ -12,8 +12,6 @@ CONSTANTS = {
     "HOME": "(0.0, -0.3, 0.0, -2.2, 0.0, 1.9, -0.7853)",
 }
 
-_HELPERS = functions_of(panda.HELPERS)
-_SHARED = "\n\n\n".join(_HELPERS[name] for name in ("length", "bell", "gripper_velocity", "motor_steps"))
 _OWN = '''
 def error(state):
     """From the gripper to the middle of the handle (3,)."""
@@ -39,7 +37,7 @@ def astride(state):
     return (behind & (state.info["right_tip"][0] < state.info["handle_pos"][0])).astype(jnp.float32)
 '''
 
-HELPERS = _SHARED + "\n\n" + _OWN
+HELPERS = panda.SHARED + "\n\n" + _OWN
 
 SUBTASK_TERMS = {
     "reach": ("near_wide", "near", "near_sharp", "closer", "closer_log", "towards", "distance_cost", "above_closer"),
@@ -52,24 +50,9 @@ SUBTASK_TERMS = {
 NEAR = panda.NEAR
 STEP = panda.STEP
 
-_ARM = {
-    "arm_angles", "arm_from_home", "arm_speeds", "arm_sines", "motor_goals", "motor_lag", "motor_change",
-    "motor_torques", "gripper_place", "error_metres", "error_coarse", "error_fine", "error_finest", "distance_scales",
-    "time_passed",
-}  # fmt: skip
-_COMING = {
-    "distance_cost", "near_wide", "near", "near_sharp", "closer", "closer_log", "towards", "action_cost", "jerk_cost",
-    "joint_speed_cost", "torque_cost", "lag_cost", "pose_cost",
-}  # fmt: skip
-
-
-def _of_handle(template: Template) -> Template:
-    """The same template, with the handle as target."""
-    return template._replace(doc=template.doc.replace("target", "handle"))
-
 
 FEATURES = (
-    *(_of_handle(template) for template in panda.FEATURES if template.name in _ARM),
+    *panda.features_about("handle"),
     Template("handle_place", "position basic", "Middle of the handle.", 'state.info["handle_pos"]', 3),
     Template("fingers_open", "joints basic", "How far the fingers are open, and asked to be, 1 being wide.",
              "25.0 * jnp.concatenate([state.data.qpos[7:9], state.data.ctrl[7:]])", 3),
@@ -92,7 +75,7 @@ FEATURES = (
 )  # fmt: skip
 
 TERMS = (
-    *(_of_handle(template) for template in panda.TERMS if template.name in _COMING),
+    *panda.terms_about("handle"),
     Template("drawer_out", "shaping drawer", "How far the drawer is out.", "drawer(next_state)", 1, (10.0, 3.0, 30.0)),
     Template("drawer_pulled", "shaping potential drawer", "How far the drawer came out in the step.",
              "drawer(next_state) - drawer(state)", 1, (100.0, 30.0, 300.0)),

@@ -6,7 +6,7 @@ It has joints, gripper and target, errors at several scales, and predictions; th
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import SHAPES, Template, make_vocabulary
+from jaxreward.tasks.fragment_template import SHAPES, Template, functions_of, make_vocabulary
 
 CONSTANTS = {"CONTROL_S": "0.02", "HOME": "(0.0, 0.3, 0.0, -1.57079, 0.0, 2.0, -0.7853)"}
 
@@ -116,6 +116,34 @@ TERMS = (
     Template("pose_cost", "penalty joints", "Minus the squared distance of the joints from the start.",
              "-jnp.sum((next_state.data.qpos[:7] - jnp.array(HOME)) ** 2)", 1, PENALTY),
 )  # fmt: skip
+
+_ARM = {
+    "arm_angles", "arm_from_home", "arm_speeds", "arm_sines", "motor_goals", "motor_lag", "motor_change",
+    "motor_torques", "gripper_place", "error_metres", "error_coarse", "error_fine", "error_finest", "distance_scales",
+    "time_passed",
+}  # fmt: skip
+_COMING = {
+    "distance_cost", "near_wide", "near", "near_sharp", "closer", "closer_log", "towards", "action_cost", "jerk_cost",
+    "joint_speed_cost", "torque_cost", "lag_cost", "pose_cost",
+}  # fmt: skip
+
+_FUNCTIONS = functions_of(HELPERS)
+SHARED = "\n\n\n".join(_FUNCTIONS[name] for name in ("length", "bell", "gripper_velocity", "motor_steps"))
+"""Helpers for the arm with another target, which defines `error` and `gap`."""
+
+
+def features_about(target: str) -> list[Template]:
+    """The features of the arm with a target of this name, which need not move."""
+    return [_about(target, template) for template in FEATURES if template.name in _ARM]
+
+
+def terms_about(target: str) -> list[Template]:
+    """Terms for coming near a target of this name."""
+    return [_about(target, template) for template in TERMS if template.name in _COMING]
+
+
+def _about(target: str, template: Template) -> Template:
+    return template._replace(doc=template.doc.replace("target", target))
 
 
 def vocabulary(horizon: int) -> Vocabulary:

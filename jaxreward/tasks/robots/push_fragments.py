@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import Template, functions_of, make_vocabulary
+from jaxreward.tasks.fragment_template import Template, make_vocabulary
 from jaxreward.tasks.robots import panda_fragments as panda
 
 CONSTANTS = {
@@ -11,8 +11,6 @@ CONSTANTS = {
     "HOME": "(0.0, -0.192, 0.0, -2.851, 0.0, 2.659, 0.7853)",
 }
 
-_HELPERS = functions_of(panda.HELPERS)
-_SHARED = "\n\n\n".join(_HELPERS[name] for name in ("length", "bell", "gripper_velocity", "motor_steps"))
 _OWN = '''
 def error(state):
     """From the gripper to the middle of the puck (3,)."""
@@ -56,7 +54,7 @@ def forward(state):
     return jnp.dot(state.info["puck_vel"], course(state)[:2])
 '''
 
-HELPERS = _SHARED + "\n\n" + _OWN
+HELPERS = panda.SHARED + "\n\n" + _OWN
 
 SUBTASK_TERMS = {
     "reach": ("near_wide", "near", "near_sharp", "closer", "closer_log", "towards", "distance_cost", "behind_near",
@@ -70,24 +68,9 @@ SUBTASK_TERMS = {
 NEAR = panda.NEAR
 STEP = panda.STEP
 
-_ARM = {
-    "arm_angles", "arm_from_home", "arm_speeds", "arm_sines", "motor_goals", "motor_lag", "motor_change",
-    "motor_torques", "gripper_place", "error_metres", "error_coarse", "error_fine", "error_finest", "distance_scales",
-    "time_passed",
-}  # fmt: skip
-_COMING = {
-    "distance_cost", "near_wide", "near", "near_sharp", "closer", "closer_log", "towards", "action_cost", "jerk_cost",
-    "joint_speed_cost", "torque_cost", "lag_cost", "pose_cost",
-}  # fmt: skip
-
-
-def _of_puck(template: Template) -> Template:
-    """The same template, with the puck as target."""
-    return template._replace(doc=template.doc.replace("target", "puck"))
-
 
 FEATURES = (
-    *(_of_puck(template) for template in panda.FEATURES if template.name in _ARM),
+    *panda.features_about("puck"),
     Template("fingers_open", "joints basic", "How far the fingers are open, and asked to be, 1 being wide.",
              "25.0 * jnp.concatenate([state.data.qpos[7:9], state.data.ctrl[7:]])", 3),
     Template("puck_place", "position basic puck", "Middle of the puck.", 'state.info["puck_pos"]', 3),
@@ -116,7 +99,7 @@ FEATURES = (
 )  # fmt: skip
 
 TERMS = (
-    *(_of_puck(template) for template in panda.TERMS if template.name in _COMING),
+    *panda.terms_about("puck"),
     Template("behind_near", "shaping error", "A bell of 10 cm around behind the puck.",
              "bell(length(behind(next_state)), 0.1)", 1, NEAR),
     Template("behind_sharp", "shaping error", "A bell of 4 cm around behind the puck.",
