@@ -63,6 +63,7 @@ def run(resolved: Resolved[ReproduceSettings]) -> int:
     entry = entry_of(s.entry)
     plan = _plan(entry, s, resolved.line.text)
     cells = entry.cells(plan)
+    _check_judge(cells, plan)
     console = console_of(s.json)
     if s.dry_run:
         return _show(entry, cells, plan, console, s.json)
@@ -72,7 +73,7 @@ def run(resolved: Resolved[ReproduceSettings]) -> int:
 def _plan(entry: Entry, s: ReproduceSettings, command: str) -> Plan:
     from jaxreward.reproduction.cell import Plan
 
-    if s.llm != LlmSettings() and s.proposer != "llm":
+    if s.llm != LlmSettings() and s.proposer != "llm" and not s.llm.judge_model:
         message = f"{mention('model')} and what else concerns language models are for {mention('proposer', 'llm')}"
         raise InvalidSetting(f"{message}; name it, or leave them out", "proposer", "llm")
     return Plan(
@@ -80,6 +81,14 @@ def _plan(entry: Entry, s: ReproduceSettings, command: str) -> Plan:
         budget=entry.budgeted(s.seeds, s.steps, s.candidates), proposer=s.proposer, llm=s.llm,
         unsafe_no_sandbox=s.unsafe_no_sandbox, command=command,
     )  # fmt: skip
+
+
+def _check_judge(cells: Sequence[Cell], plan: Plan) -> None:
+    """Raise `InvalidSetting` where a model that judges is named and judges nothing."""
+    if plan.llm == plan.llm.without_judge() or any(s.judged_by == "model" for c in cells if (s := c.search(plan))):
+        return
+    message = f"{mention('judge_model')} is for entries with searches by rda, such as rda/figure4; leave it out"
+    raise InvalidSetting(message, "llm.judge_model", "entry")
 
 
 def _list(as_json: bool) -> int:
@@ -154,7 +163,8 @@ def _work(entry: Entry, cells: Sequence[Cell], plan: Plan, console: Console, as_
     from jaxreward.reproduction.watching import CellWatcher
     from jaxreward.runs import StopSignal
 
-    asking = [s for cell in waiting(cells, plan) if (s := cell.search(plan)) and s.proposer == "llm"]
+    searches = [s for cell in waiting(cells, plan) if (s := cell.search(plan))]
+    asking = [s for s in searches if s.proposer == "llm" or s.judged_by == "model"]
     if asking:
         confirm(total_of([found for s in asking if (found := spending_of(s))]), asking[0].llm)
     checking = Checker(unsafe_no_sandbox=plan.unsafe_no_sandbox)

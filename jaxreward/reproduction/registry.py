@@ -10,6 +10,7 @@ from jaxreward.reproduction.grace.figure4 import Figure4, Figure4b
 from jaxreward.reproduction.grace.table1 import Table1
 from jaxreward.reproduction.grace.tables import Table2, Table3
 from jaxreward.reproduction.limen import figures as limen
+from jaxreward.reproduction.rda import figures as rda
 from jaxreward.reproduction.rf_agent import tables as rf_agent
 
 
@@ -19,6 +20,7 @@ def entries() -> dict[str, Entry]:
     every: tuple[Entry, ...] = (
         *(Figure4(), Figure4b(), Table1(), Table2(), Table3()),
         *(limen.Figure4(), limen.Figure5(), limen.Figure6()),
+        *(rda.Figure4(), rda.Figure7a(), rda.Figure7b()),
         *(rf_agent.Table1(), rf_agent.Table6(), rf_agent.Table7()),
     )
     return {entry.name: entry for entry in every}

@@ -20,7 +20,9 @@ from jaxreward.evolution.final_evaluation import FIRST_SEED
 from jaxreward.evolution.presets import PAPER_BUDGETS, preset, quick_steps
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.programs import Checker, Program
-from jaxreward.records import Evolve
+from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.records import Evolve, Score
+from jaxreward.reports.tables import interval
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.entry import Results
 from jaxreward.reproduction.layout import Measured
@@ -68,7 +70,7 @@ class TrainedSearch(Cell):
     Attributes:
         strategy: its name.
         evolve: what it changes.
-        option: of the strategy, as KEY=VALUE; empty for none.
+        option: of the strategy, as KEY=VALUE, with spaces between several; empty for none.
         seed: of the search.
         fresh: seeds of the final training.
     """
@@ -83,10 +85,16 @@ class TrainedSearch(Cell):
     fresh: int = 10
 
     def settings(self, plan: Plan) -> dict[str, Any]:
-        asked = {"model": list(plan.llm.model)} if plan.proposer == "llm" else {}
+        asked: dict[str, Any] = {"model": list(plan.llm.model)} if plan.proposer == "llm" else {}
+        if judge := self.search(plan).llm.judge_model:
+            asked["judge_model"] = judge
         steps = steps_of(self.part, plan)
-        own = {"steps": steps, "candidates": plan.candidates, "proposer": plan.proposer}
+        own = {"steps": steps, "candidates": self.candidates(plan), "proposer": plan.proposer}
         return {**own, **asked, **rung_of(self.part, steps)}
+
+    def candidates(self, plan: Plan) -> int:
+        """How many it trains."""
+        return plan.candidates
 
     def env_steps(self, plan: Plan) -> int:
         s = self.search(plan)
@@ -99,13 +107,16 @@ class TrainedSearch(Cell):
     def search(self, plan: Plan) -> EvolveSettings:
         path, base = self._run_folder(plan), preset("quick", task_name(self.part))
         steps = steps_of(self.part, plan)
-        return dataclasses.replace(
+        found = dataclasses.replace(
             base, task_arg=TASK_ARGS.get(self.part, ()), strategy=self.strategy, evolve=cast(Evolve, self.evolve),
-            option=(self.option,) if self.option else (), proposer=plan.proposer, candidates=plan.candidates,
-            steps=steps, final_seeds=self.fresh, baselines=(), seed=self.seed, llm=plan.llm,
+            option=tuple(self.option.split()), proposer=plan.proposer, candidates=self.candidates(plan), steps=steps,
+            final_seeds=self.fresh, baselines=(), seed=self.seed, llm=plan.llm,
             unsafe_no_sandbox=plan.unsafe_no_sandbox, command=plan.command, out=path.parent, name=path.name,
             resume=files.is_there(path / "config.toml"), **rung_of(self.part, steps),
         )  # fmt: skip
+        if found.judged_by == "model":
+            return found
+        return dataclasses.replace(found, llm=plan.llm.without_judge() if plan.proposer == "llm" else LlmSettings())
 
     def run(self, plan: Plan, tools: Tools) -> Mapping[str, Any] | Unfinished:
         settings = self.search(plan)
@@ -124,6 +135,7 @@ class TrainedSearch(Cell):
             FRESH: list(feedback.seed_success) if feedback is not None else [worst],
             "episodes": final.score.episodes if final is not None and final.score is not None else EVAL_EPISODES,
             "scores": found.scores, "env_steps": found.spent.env_steps, **curves,
+            **_aligned(FRESH, feedback.alignment if feedback is not None else None),
         }  # fmt: skip
 
     def found(self, plan: Plan, checker: Checker, task: Task) -> Program:
@@ -190,6 +202,7 @@ class OwnInterfaces(FreshTraining):
         found: dict[str, Any] = {"steps": result.feedback(0).steps}
         for row, name in enumerate(("sparse", "dense")[: len(values)]):
             found |= {name: values[row], f"{name}_curves": result.feedback(row).by_seed}
+            found |= _aligned(name, result.alignment(row))
         return found
 
 
@@ -250,6 +263,20 @@ def fresh_score(results: Results, cells: Sequence[Cell], name: str = FRESH) -> M
     measure = measure_of(task_of(cells[0].part))
     values = [float(x) for x in known[0][name]] if len(known) == 1 else [fmean(n[name]) for n in known]
     return Measured.of_episodes(values, sum(int(n["episodes"]) for n in known), measure)
+
+
+def fresh_alignment(results: Results, cells: Sequence[Cell], name: str = FRESH) -> Measured | None:
+    """The alignment with the task's instruction of the same; None where it is not measured."""
+    known = [results[cell].numbers for cell in cells if cell in results]
+    found = [Score.model_validate(n[f"{name}_alignment"]) for n in known if f"{name}_alignment" in n]
+    if len(found) == 1:
+        return Measured(found[0].mean, interval(found[0]), found[0].n)
+    return Measured.of([score.mean for score in found])
+
+
+def _aligned(name: str, score: Score | None) -> dict[str, Any]:
+    """How an alignment stands in a cell."""
+    return {} if score is None else {f"{name}_alignment": score.model_dump(mode="json")}
 
 
 def number(results: Results, cells: Sequence[Cell], of: Callable[[Mapping[str, Any]], float]) -> Measured | None:

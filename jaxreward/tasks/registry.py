@@ -38,6 +38,7 @@ _TASKS: dict[str, Entry] = {
     "ant-patrol-return": Entry("brax.ant_tasks", "AntPatrolReturn"),
     "go1-push-recovery": Entry("robots.go1", "Go1PushRecovery"),
     "inverted-pendulum": Entry("brax.small", "InvertedPendulum"),
+    "package-push": Entry("robots.package", "PackagePush"),
     "panda-cabinet": Entry("robots.cabinet", "PandaCabinet"),
     "panda-push": Entry("robots.push", "PandaPush"),
     "panda-tracking": Entry("robots.panda", "PandaTracking"),

@@ -85,6 +85,24 @@ def test_what_was_seen_to_be_done_badly_is_changed_most():
     assert changed["pull"] > 4 * max(changed[name] for name in NAMES if name != "pull")
 
 
+def test_without_a_contract_it_is_changed_most_too():
+    parent = result(PROPOSER.propose(request(evolve="reward"), rng(1)).source, 0.5)
+    before, changed = dict(read(parent.candidate.source).genes("reward")), dict.fromkeys(NAMES, 0)
+    paid = {term: subtask.name for subtask in SUBTASKS for term in subtask.terms}
+    for seed in range(60):
+        asked = request("reflect", parent, watched=watched(reach=1.0, hold=1.0, pull=0.0, gently=1.0), evolve="reward")
+        after = dict(read(PROPOSER.propose(asked, rng(seed)).source).genes("reward"))
+        for name in before.keys() | after.keys():
+            if name in paid:
+                changed[paid[name]] += before.get(name) != after.get(name)
+    assert changed["pull"] > 4 * max(changed[name] for name in NAMES if name != "pull")
+    unseen = PROPOSER.propose(request("reflect", parent, evolve="reward"), rng(0)).source
+    assert (
+        unseen
+        == PROPOSER.propose(request("reflect", parent, watched=watched(dance=0.0), evolve="reward"), rng(0)).source
+    ), "of subtasks that the task does not know nothing follows"
+
+
 def test_parents_of_another_form_get_the_terms():
     parent = result(PROPOSER.propose(request(evolve="reward"), rng(0)).source, 0.1)
     asked = request("amend", parent, plan=plan(), evolve="reward")

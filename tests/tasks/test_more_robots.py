@@ -14,8 +14,8 @@ import pytest
 
 from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.tasks import compiler_options, make_task, measure_of
+from jaxreward.tasks.robots import package, push
 from jaxreward.tasks.robots.physics import Physics, own_model, rotate
-from jaxreward.tasks.robots.push import GOAL, PUCK
 from jaxreward.tasks.robots.quadcopter import TARGET
 from jaxreward.tasks.robots.quadruped import FASTEST, QuadrupedVelocity
 from tests.compilation import jit
@@ -34,7 +34,7 @@ from tests.tasks.cases import (
 )
 
 mujoco: Any = compiled  # its functions are known to no type checker
-TASKS = ("quadcopter-hover", "quadruped-velocity", "panda-cabinet", "panda-push")
+TASKS = ("quadcopter-hover", "quadruped-velocity", "panda-cabinet", "panda-push", "package-push")
 INTERFACES = Path(__file__).resolve().parents[2] / "interfaces"
 
 
@@ -115,6 +115,7 @@ def test_hovering_thrusts_hold_a_level_quadcopter(stepped):
         pytest.param("quadruped-velocity", 8, 0.3, 2e-3, marks=pytest.mark.slow),
         pytest.param("panda-cabinet", 30, 0.3, 3e-4, marks=pytest.mark.slow),
         pytest.param("panda-push", 30, 0.3, 3e-4, marks=pytest.mark.slow),
+        ("package-push", 30, 1.0, 1e-3),
     ],
 )
 def test_physics_are_those_of_mujoco(stepped, name, steps, size, atol):
@@ -209,7 +210,7 @@ def test_the_gripper_pulls_the_drawer_by_its_handle(stepped):
 def test_puck_and_goal_are_drawn_apart(stepped):
     info = jit(jax.vmap(stepped["panda-push"][0].reset))(jax.random.split(jax.random.key(0), 500)).info
     puck, goal = np.asarray(info["puck_pos"]), np.asarray(info["goal_pos"])
-    for place, (low, high) in ((puck, PUCK), (goal, GOAL)):
+    for place, (low, high) in ((puck, push.PUCK), (goal, push.GOAL)):
         assert (place[:, :2].min(0) >= low).all() and (place[:, :2].max(0) <= high).all()
         assert (np.ptp(place[:, :2], axis=0) > 0.9 * (np.array(high) - np.array(low))).all()
     np.testing.assert_allclose(info["start_pos"], puck)
@@ -258,6 +259,71 @@ def test_the_gripper_pushes_the_puck_ahead_of_it(stepped):
     }  # fmt: skip
 
 
+# ---- the package
+
+
+def test_package_and_goal_are_drawn_apart(stepped):
+    states = jit(jax.vmap(stepped["package-push"][0].reset))(jax.random.split(jax.random.key(0), 500))
+    info = states.info
+    place, goal = np.asarray(info["package_pos"]), np.asarray(info["goal_pos"])
+    for found, (low, high) in ((place, package.PACKAGE), (goal, package.GOAL)):
+        assert (found.min(0) >= low).all() and (found.max(0) <= high).all()
+        assert (np.ptp(found, axis=0) > 0.9 * (np.array(high) - np.array(low))).all()
+    np.testing.assert_allclose(info["start_pos"], place)
+    away = np.linalg.norm(goal - place, axis=1)
+    assert away.min() > 0.8 - 1e-6 and away.max() < 1.7, "what the words say"
+    assert np.abs(np.asarray(states.data.qpos)[:, [2, 5]]).max() <= package.TURNED
+    assert float(jnp.min(info["hand_gaps"])) > 0.0 and float(jnp.min(info["trunk_gap"])) > 0.0
+
+
+def test_gaps_are_those_of_the_geometries(stepped):
+    """Distances by MuJoCo from hands and trunk to the package, apart and overlapping."""
+    task = stepped["package-push"][0]
+    m = task.physics.model
+    seen = jit(task.sensed)
+    for pose in ([0.0, 0.0, 0.0, 1.0, 0.0, 0.0], [0.4, 0.3, 0.9, 0.8, 0.9, -0.7], [0.55, 0.0, 0.1, 0.95, 0.0, 0.0]):
+        data = task.physics.at(np.array(pose), np.zeros(6), np.zeros(3))
+        info, host = seen(data), task.physics.on_host(data)
+        box = m.geom("package").id
+        gaps = [
+            mujoco.mj_geomDistance(m, host, m.geom(name).id, box, 5.0, None)
+            for name in ("left_hand", "right_hand", "trunk")
+        ]
+        assert [*np.asarray(info["hand_gaps"]), float(info["trunk_gap"])] == pytest.approx(gaps, abs=1e-5)
+        ahead = np.array([np.cos(pose[2]), np.sin(pose[2])])
+        way = np.array(pose[3:5]) - np.array(pose[:2])
+        assert float(info["local_package"][0]) == pytest.approx(float(way @ ahead), abs=1e-6)
+        assert float(info["package_turn"]) == pytest.approx(pose[5] - pose[2], abs=1e-6)
+
+
+def test_a_package_that_is_hit_glides_a_third_of_its_speed():
+    task: Any = make_task("package-push")
+    m, d = task.physics.model, task.physics.on_host(task.home)
+    d.joint("package_x").qvel[0] = 1.0
+    for _ in range(400):
+        mujoco.mj_step(m, d)
+    assert d.joint("package_x").qpos[0] == pytest.approx(1.0 + 1.0 / 3.0, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("speed", "told"),
+    [(0.25, {"touched": 1.0, "pushed": 1.0, "brought": 1.0, "gentle": 1.0}), (1.0, {"brought": 1.0, "gentle": 0.0})],
+)
+def test_both_hands_push_the_package_ahead_of_them(stepped, speed, told):
+    """Straight on at one speed, until the goal is near: as told when it is slow, and success all the same when not."""
+    task, step, reset = stepped["package-push"]
+    state = reset(jax.random.key(0))
+    data = state.data.replace(qpos=jnp.array([0.0, 0.0, 0.0, 0.9, 0.0, 0.0]))
+    info = state.info | {"goal_pos": jnp.array([1.9, 0.0]), "start_pos": jnp.array([0.9, 0.0])}
+    state = state.replace(data=data.replace(mocap_pos=jnp.array([[1.9, 0.0, 0.002]])), info=info)
+    states = [step(state, jnp.zeros(3))]
+    for _ in range(149):
+        on = float(states[-1].info["package_goal_dist"]) > 0.1
+        states.append(step(states[-1], jnp.array([speed * on, 0.0, 0.0])))
+    value, extra = evaluate_metric(task.score(), states[1:], states[0])
+    assert value == 1.0 and {name: round(float(extra[name]), 1) for name in told} == told
+
+
 # ---- what every task owes
 
 
@@ -272,6 +338,8 @@ def test_the_gripper_pushes_the_puck_ahead_of_it(stepped):
          ("data.qpos", "data.ctrl", "info.prev_ctrl")),
         ("panda-push", ("info.puck_vel", "data.qvel", "data.actuator_force"),
          ("data.qpos", "data.ctrl", "info.prev_ctrl", "info.goal_pos", "info.start_pos")),
+        ("package-push", ("data.qvel", "data.ctrl", "data.actuator_force", "info.package_vel"),
+         ("data.qpos", "info.goal_pos", "info.start_pos", "info.local_package")),
     ],
 )  # fmt: skip
 def test_an_episode_that_follows_another_is_new_in_full(name, new, drawn, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 
 from jaxreward.tasks import measure_of
 from jaxreward.tasks.robots.cabinet import PandaCabinet
+from jaxreward.tasks.robots.package import PackagePush
 from jaxreward.tasks.robots.push import PandaPush
 from jaxreward.tasks.robots.quadcopter import QuadcopterHover
 from jaxreward.tasks.robots.quadruped import QuadrupedVelocity
@@ -105,6 +106,18 @@ def test_a_puck_is_pushed_as_told():
     assert pushed_as_told(first, shoved(0.7, broken=True)) == (0.0, [0.0, 0.0, 0.0, 0.0])
 
 
+def test_a_package_is_pushed_with_both_hands():
+    at = lambda x, *gaps: moment(  # noqa: E731
+        package_pos=(x, 0.0), goal_pos=(2.0, 0.0), start_pos=(1.0, 0.0), package_vel=(0.3, 0.0),
+        package_goal_dist=abs(2.0 - x), hand_gaps=gaps,
+    )  # fmt: skip
+    states = [at(1.0, 0.1, 0.1), at(1.4, 0.0, 0.01), at(1.8, 0.0, 0.3), at(1.9, 0.0, 0.0)]
+    task = PackagePush(horizon=3)
+    value, extra = evaluate_metric(task.score(), states[1:], states[0])
+    said = [float(extra[subtask.metric]) for subtask in task.instruction().subtasks]
+    assert (float(value), said) == (1.0, pytest.approx([1.0, 0.5 / 0.9, 1.0, 1.0])), "one hand is not both"
+
+
 def test_opening_is_to_pass_39_centimetres_at_some_step():
     task = PandaCabinet(horizon=4)
     at = pulled
@@ -125,3 +138,4 @@ def test_sparse_rewards_are_paid_at_the_goal():
     assert pay(quadruped, command_error=(0.0, 0.0, 0.0), upvector=tipped) == 0.0
     assert (pay(cabinet, drawer_pos=0.4), pay(cabinet, drawer_pos=0.38)) == (1.0, 0.0)
     assert (pay(PandaPush(), puck_goal_dist=0.04), pay(PandaPush(), puck_goal_dist=0.06)) == (1.0, 0.0)
+    assert (pay(PackagePush(), package_goal_dist=0.14), pay(PackagePush(), package_goal_dist=0.16)) == (1.0, 0.0)

@@ -44,7 +44,8 @@ class BreedingContext:
 
     `others` are the other programs shown, `avoid` the keys of all that is shown, `plan` the
     words to carry out, `group` which group of genes is to be left out; those that are `harmful` go.
-    `groups` are subtasks of which the reward has a term each, `seen` how well the first parent's agent did them.
+    `groups` are subtasks of which the reward has a term each, `seen` how well the first parent's agent did subtasks,
+    `paying` which terms pay for these where no term of the reward has to.
     """
 
     variation: Variation
@@ -56,6 +57,7 @@ class BreedingContext:
     harmful: frozenset[Named] = frozenset()
     groups: Groups = field(default_factory=lambda: MappingProxyType({}))
     seen: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    paying: Groups = field(default_factory=lambda: MappingProxyType({}))
 
     def is_new(self, genome: Genome) -> bool:
         return genome.key not in self.avoid
@@ -138,9 +140,12 @@ def _changed(context: BreedingContext, chances: Mapping[str, float], most: int =
 
 def reflect(context: BreedingContext) -> Genome:
     """What the feedback suggests; where that is nothing, or shown already, one edit or two. A parent that
-    practically never succeeds may be rewritten."""
+    practically never succeeds may be rewritten. A reward of genes whose agent was seen is changed where it was seen
+    to fall short."""
     result, genome = context.parents[0]
     variation, rng = context.variation, context.variation.rng
+    if context.paying and genome.genes("reward"):
+        return amended(genome, context.seen, variation, context.paying)
     if level(result) < NEAR_ZERO and rng.random() < 0.5:
         return _rewritten(genome, variation)
     child = repaired(_lean(context), result, variation)

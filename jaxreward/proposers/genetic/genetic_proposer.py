@@ -110,6 +110,8 @@ class GeneticProposer(OneByOne):
         plan = request.plan.words if request.plan else ""
         subtasks = read_subtasks(plan) if request.operator in OF_SUBTASKS else ()
         seen = Watched.read(request.watched.words) if request.watched else None
+        scores = seen.scores() if seen else {}
+        own = [s for s in (self.instruction.subtasks if self.instruction else ()) if s.name in scores]
         terms = [fragment.name for fragment in self.vocabulary.fragments if fragment.kind == "term"]
         known = worth(parents[0], ablations) if parents and parents[0].result is request.parents[0] else Worth()
         return BreedingContext(
@@ -121,7 +123,8 @@ class GeneticProposer(OneByOne):
             group=request.group,
             harmful=known.harmful,
             groups=groups_of(subtasks, self.instruction, terms) if subtasks else {},
-            seen=seen.scores() if seen else {},
+            seen=scores,
+            paying=groups_of(own, self.instruction, terms) if own and not subtasks else {},
         )
 
     def _words(self, request: Request, rng: np.random.Generator) -> Proposal:

@@ -162,6 +162,11 @@ class LlmSettings(ModelSettings):
         """All models that are named: those that propose, and the one that judges."""
         return tuple(dict.fromkeys([*self.weights(), *filter(None, [self.judge_model])]))
 
+    def without_judge(self) -> LlmSettings:
+        """The same without a model that judges."""
+        plain = LlmSettings()
+        return dataclasses.replace(self, **{name: getattr(plain, name) for name in JUDGE_OPTIONS})
+
     def of_judge(self) -> LlmSettings:
         """The settings by which the judge's model alone is asked."""
         return dataclasses.replace(self, model=(f"{self.judge_model}=1",))

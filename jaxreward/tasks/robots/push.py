@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.records import Instruction, Subtask, Vocabulary
-from jaxreward.tasks.metrics import Reached, WithExtraMetrics
-from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, Slow
+from jaxreward.tasks.metrics import WithExtraMetrics
 from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask, with_bodies
 from jaxreward.tasks.robots.physics import Data, own_model
+from jaxreward.tasks.robots.pushing import Pushing
 from jaxreward.tasks.robots.state import RobotState, RobotView
 
 NEAR = 0.05
@@ -117,14 +117,8 @@ class PandaPush(PandaTask):
         return info | {"start_pos": info["puck_pos"]}
 
     def score(self) -> WithExtraMetrics:
-        """Success; extra metrics are how well each subtask of the instruction was done, in [0, 1]. The manners count as
-        far as the puck was brought."""
-        brought = Most(_brought)
-        return WithExtraMetrics(
-            Reached(_on_goal),
-            {"touched": Reached(_touches), "pushed": Both(KeptShare(_way, _touches, STILL), brought),
-             "brought": brought, "gentle": Both(Slow(_speed, _away, GENTLE, STILL), brought)},
-        )  # fmt: skip
+        """Success; extra metrics are how well each subtask of the instruction was done (`Pushing.score`)."""
+        return Pushing("puck", _touches, NEAR, GENTLE, STILL).score()
 
     def instruction(self) -> Instruction:
         from jaxreward.tasks.robots.push_fragments import SUBTASK_TERMS
@@ -183,32 +177,4 @@ def _gap(away: jax.Array) -> jax.Array:
 
 
 def _touches(state: RobotState) -> jax.Array:
-    return ~state.data.broken & (state.info["touch_gap"] < TOUCHING)
-
-
-def _on_goal(state: RobotState) -> jax.Array:
-    return ~state.data.broken & (state.info["puck_goal_dist"] < NEAR)
-
-
-def _way(state: RobotState, after: RobotState) -> jax.Array:
-    """What the puck came nearer to the goal in a step (m); none where the simulation failed."""
-    way = state.info["puck_goal_dist"] - after.info["puck_goal_dist"]
-    return jnp.where(after.data.broken, 0.0, way)
-
-
-def _away(state: RobotState) -> jax.Array:
-    """Of the puck from where it began (m); 0 where the simulation failed."""
-    return jnp.where(state.data.broken, 0.0, jnp.linalg.norm(state.info["puck_pos"] - state.info["start_pos"]))
-
-
-def _brought(state: RobotState) -> jax.Array:
-    """Of the way to within 0.05 m of the goal, the share that is made; 0 where the simulation failed."""
-    whole = jnp.linalg.norm(state.info["goal_pos"] - state.info["start_pos"]) - NEAR
-    left = state.info["puck_goal_dist"] - NEAR
-    share = 1.0 - jnp.maximum(left, 0.0) / jnp.maximum(whole, 1e-3)
-    return jnp.where(state.data.broken, 0.0, jnp.clip(share, 0.0, 1.0))
-
-
-def _speed(state: RobotState) -> jax.Array:
-    """Of the puck (m/s); infinite where the simulation failed."""
-    return jnp.where(state.data.broken, jnp.inf, jnp.linalg.norm(state.info["puck_vel"]))
+    return state.info["touch_gap"] < TOUCHING

@@ -1,0 +1,1 @@
+"""RDA's figures."""
