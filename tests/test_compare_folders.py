@@ -16,7 +16,7 @@ from jaxreward.comparison import outcome as compare_outcome
 from jaxreward.comparison import shards as compare_records
 from jaxreward.comparison.cells import Cell, SearchCell, Tools, Unfinished, attempt, error_file
 from jaxreward.comparison.compare_settings import CompareSettings
-from jaxreward.comparison.finished_searches import Grid, Sparse
+from jaxreward.comparison.finished_searches import Dense, Grid, Sparse
 from jaxreward.comparison.shards import Shard, differences, read_shards
 from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile
 from jaxreward.evolution.setup import OBSERVATION
@@ -144,6 +144,15 @@ def test_an_observation_that_was_not_yet_used_may_still_be_another(begun: list[s
 def test_folders_whose_sparse_differs_are_not_merged(change: dict[str, Any], setting: str, tmp_path: Path):
     with pytest.raises(ChangedSetting, match="a/toy/sparse.json", check=lambda e: e.setting == setting):
         merged(folder(tmp_path / "a", 0), folder(tmp_path / "b", 1, sparse=change))
+
+
+def test_a_dense_reward_of_one_folder_is_in_the_table_of_all(tmp_path: Path):
+    dense = {"dense": Dense(score=score(0.75), alignment=None)}
+    found = merged(folder(tmp_path / "a", 0), folder(tmp_path / "b", 1, sparse=dense))
+    assert (
+        found["sparse"]["toy"]["dense"]["score"]["mean"] == 0.75 and "low" in found["sparse"]["toy"]["dense"]["score"]
+    )
+    assert "| dense | 0.750 |" in (tmp_path / "merged" / "comparison.md").read_text()
 
 
 def test_a_sparse_of_another_learner_than_the_searches_is_refused(tmp_path: Path):

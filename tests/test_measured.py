@@ -17,7 +17,9 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from jaxreward.commands.summary import evolve_json, human_normalised, show_outcome
-from jaxreward.comparison.finished_searches import read_search
+from jaxreward.comparison.cells import SparseCell, Tools
+from jaxreward.comparison.comparison_table import notes, score_sheet
+from jaxreward.comparison.finished_searches import Row, read_search, read_sparse
 from jaxreward.errors import EndCause, InvalidSetting, UserError
 from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
@@ -28,7 +30,7 @@ from jaxreward.proposers.prompts.prompt_builder import PromptBook
 from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Request, Result, Score, normalised
 from jaxreward.reports.live import Live
 from jaxreward.reports.tables import figure, interval, mean_over, paired_difference, score_json, score_table
-from jaxreward.runs import Trained, read_log
+from jaxreward.runs import StopSignal, Trained, read_log
 from jaxreward.runs.provenance import read_header
 from jaxreward.search.archive import Archive
 from jaxreward.search.seeding import derive_rng
@@ -385,6 +387,21 @@ def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):
     assert Setup.of(dataclasses.replace(short, filter_threshold=0.05)).task.name == "hopper", (
         "any value may be asked for"
     )
+
+
+def test_a_comparison_trains_a_persons_reward_beside_the_sparse_one(checker, tmp_path):
+    settings = EvolveSettings(task="aim", out=tmp_path, final_seeds=2, steps=256, eval_episodes=8, ppo=SMALL)
+    cell = SparseCell(settings)
+    assert cell.run(TASK, Tools(checker, Silent(), StopSignal(), str)) is None
+    found = read_sparse(cell.path)
+    assert found is not None and found.dense is not None and found.dense.score.n == 2
+    assert list(found.rows()) == ["sparse", "dense"] and found.digest == Program.default(TASK).digest
+    row = Row("aim", "limen", "genetic", (), 1)
+    table, (note,) = score_sheet([row], found), notes([row], found)[:1]
+    assert [line[0] for line in table.rows] == ["limen", "sparse", "dense"] and "those of sparse and dense" in note
+    cell.require_same(TASK)
+    assert cell.run(Probe("choice"), Tools(checker, Silent(), StopSignal(), str)) is None
+    assert (again := read_sparse(cell.path)) is not None and list(again.rows()) == ["sparse"]
 
 
 def test_a_run_keeps_the_file_of_its_task(checker, tmp_path):

@@ -1,8 +1,8 @@
 # Task: package-push (push a package over the floor to a goal with two hands; 150 steps of 0.04 s).
 # What: the baseline, the task's raw observation and its sparse reward.
 # By: written by hand.
-# Score:
-# Again: scripts/train.py --task package-push --interfaces interfaces/package_push/*.py --seeds 5 --steps 400000
+# Score: success 0.114 +- 0.056, alignment 0.189 +- 0.088, over 5 seeds of 300,000 steps (mean and standard error).
+# Again: scripts/train.py --task package-push --interfaces interfaces/package_push/*.py --seeds 5 --steps 300000
 import jax.numpy as jnp
 
 NEAR = 0.15

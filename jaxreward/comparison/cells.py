@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jaxreward import files
-from jaxreward.comparison.finished_searches import SearchKey, Sparse, read_search, read_sparse
+from jaxreward.comparison.finished_searches import Dense, SearchKey, Sparse, read_search, read_sparse
 from jaxreward.config import file_of, label_of, with_new_names
 from jaxreward.errors import (
     FAILED_EXIT_CODE,
@@ -149,8 +149,8 @@ class SearchCell:
 
 @dataclass(frozen=True)
 class SparseCell:
-    """The task's own observation and reward, trained on the fresh seeds of the searches; no search. `identity` is that
-    of a task that Python code gave as an object."""
+    """The task's own observation with its sparse reward, and with a person's dense one where there is one, trained on
+    the fresh seeds of the searches; no search. `identity` is that of a task that Python code gave as an object."""
 
     settings: EvolveSettings
     identity: Identity = field(default_factory=Identity)
@@ -194,10 +194,11 @@ class SparseCell:
 
     def run(self, task: Task, tools: Tools) -> Unfinished | None:
         s, steps = self.settings, self.settings.final_steps or self.settings.steps
-        program, half_done, code = Program.default(task), s.out / "sparse-checkpoints", self._code(task)
+        programs = [Program.default(task), *([Program.dense(task)] if hasattr(task, "dense_reward") else [])]
+        half_done, code = s.out / "sparse-checkpoints", self._code(task)
         try:
             trained = train(
-                task, [program], s.hyper, seeds=range(FIRST_SEED, FIRST_SEED + s.final_seeds), steps=steps,
+                task, programs, s.hyper, seeds=range(FIRST_SEED, FIRST_SEED + s.final_seeds), steps=steps,
                 checkpoints=curve_points(task, s.hyper, steps, s.eval_episodes), eval_episodes=s.eval_episodes,
                 execution=s.execution(),
                 checkpointing=Checkpointing(Checkpoints(half_done), "sparse"),
@@ -206,10 +207,11 @@ class SparseCell:
         except Interrupted as interrupted:
             return Unfinished(self.label, str(interrupted), later=True)
         found = Sparse(
-            task=s.task, task_arg=s.task_arg, digest=program.digest, seeds=s.final_seeds, steps=steps,
+            task=s.task, task_arg=s.task_arg, digest=programs[0].digest, seeds=s.final_seeds, steps=steps,
             learner=s.learner, ppo=s.as_config()[s.learner], identity=self.identity.text, code=code.text,
             parts=dict((code if code.text else self.identity).parts), versions=versions(),
             score=trained.score(0), alignment=trained.alignment(0),
+            dense=Dense(score=trained.score(1), alignment=trained.alignment(1)) if programs[1:] else None,
             env_steps=trained.env_steps, compile_s=trained.compile_s, run_s=trained.run_s,
         )  # fmt: skip
         self.path.parent.mkdir(parents=True, exist_ok=True)

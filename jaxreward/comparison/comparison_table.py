@@ -44,11 +44,11 @@ def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
             figure(row.search_score.mean, rate=rate), count,
             *more((row.alignment, row.rate), interval_over_searches),
         ))  # fmt: skip
-    if sparse is not None:
-        score, rate = sparse.score, sparse.score.measure.rate
+    for name, (score, alignment) in (sparse.rows() if sparse is not None else {}).items():
+        rate = score.measure.rate
         body.append((
-            "sparse", figure(score.mean, rate=rate), _range(interval(score), rate), *[_NONE] * 4,
-            *more((sparse.alignment, None)),
+            name, figure(score.mean, rate=rate), _range(interval(score), rate), *[_NONE] * 4,
+            *more((alignment, None)),
         ))  # fmt: skip
     title = f"{_task(rows)}: {_measure(rows).label} of what each search found"
     if config := _config(rows):
@@ -92,8 +92,7 @@ def use_sheet(rows: Sequence[Row]) -> Sheet:
 def notes(rows: Sequence[Row], sparse: Sparse | None) -> list[str]:
     """Notes on the tables: what intervals are over, searches that ended early or without a score."""
     found = ["Intervals are over the n searches of a row" + (
-        f", that of sparse (the task's own interface, no search) over its {sparse.seeds} training seeds."
-        if sparse else "."
+        f", {_own_rows(sparse)} over {sparse.seeds} training seeds." if sparse else "."
     )]  # fmt: skip
     worst = _measure(rows).worst
     for name, row in zip(names(rows), rows, strict=True):
@@ -181,3 +180,10 @@ def _mean_json(score: Score | None) -> dict[str, Any] | None:
         return None
     low, high = interval_over_searches(score) or (None, None)
     return {"mean": score.mean, "se": score.se, "n": score.n, "low": low, "high": high}
+
+
+def _own_rows(sparse: Sparse) -> str:
+    """What the rows without a search are."""
+    if sparse.dense is None:
+        return "that of sparse (the task's own interface, no search)"
+    return "those of sparse and dense (the task's own observation and rewards, the second by a person; no search)"

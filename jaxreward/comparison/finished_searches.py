@@ -173,8 +173,16 @@ def read_search(path: Path) -> Search | None:
     )  # fmt: skip
 
 
+class Dense(Record):
+    """What a person's dense reward reaches, with the task's own observation."""
+
+    score: Score
+    alignment: Score | None = Field(default=None, exclude_if=lambda score: score is None)
+
+
 class Sparse(Record):
-    """The task's own observation and reward, trained on the seeds that the best of each search is trained on.
+    """The task's own observation and reward, trained on the seeds that the best of each search is trained on, and its
+    `dense` reward beside, where it has one; comparisons of before lack that.
 
     Kept as `sparse.json` in the folder of the task's searches; `ppo` are the hyperparameters of the `learner`,
     `env_steps` are of all `seeds` together and `steps` of one. `identity` is that of a task that was an object of
@@ -190,6 +198,7 @@ class Sparse(Record):
     ppo: Config = Field(default_factory=dict)
     score: Score
     alignment: Score | None = Field(default=None, exclude_if=lambda score: score is None)
+    dense: Dense | None = Field(default=None, exclude_if=lambda dense: dense is None)
     env_steps: int = 0
     compile_s: float = 0.0
     run_s: float = 0.0
@@ -197,6 +206,12 @@ class Sparse(Record):
     code: str = ""
     parts: dict[str, str] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
+
+    def rows(self) -> dict[str, tuple[Score, Score | None]]:
+        """By the name of the reward its score and the alignment with the task's instruction, as far as that is
+        measured."""
+        dense = {"dense": (self.dense.score, self.dense.alignment)} if self.dense else {}
+        return {"sparse": (self.score, self.alignment), **dense}
 
 
 def read_sparse(path: Path) -> Sparse | None:

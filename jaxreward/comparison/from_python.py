@@ -173,7 +173,8 @@ class Comparison:
 
     def table(self) -> Table:
         """Means over searches: `score` on fresh seeds with its 95 % interval, the difference to best-of-n with the same
-        search seeds, and the score as the n searches measured it themselves; and `sparse`, the task's own interface."""
+        search seeds, and the score as the n searches measured it themselves; and `sparse`, the task's own interface,
+        and `dense`, with the reward that a person made for it, where there is one."""
         columns = (
             "task",
             "strategy",
@@ -194,7 +195,8 @@ class Comparison:
                 delta and delta.mean, row.search_score and row.search_score.mean, len(row.searches),
             ))  # fmt: skip
         for task, sparse in self._gathered.sparse.items():
-            found.append((label_of(task), "sparse", "", sparse.score.mean, None, None, None, None, None))
+            for name, (score, _) in sparse.rows().items():
+                found.append((label_of(task), name, "", score.mean, None, None, None, None, None))
         return Table(columns, found)
 
     def plot(self, path: str | Path) -> Path:

@@ -162,7 +162,12 @@ def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
                 "compared; leave one of the folders out",
                 found[0],
             )
-    return known[0][1] if known else None
+    return next((sparse for _, sparse in known if sparse.dense), known[0][1]) if known else None
+
+
+def _sparse_json(sparse: Sparse) -> dict[str, Any]:
+    found = sparse.model_dump() | {"score": score_json(sparse.score)}
+    return found | ({"dense": found["dense"] | {"score": score_json(sparse.dense.score)}} if sparse.dense else {})
 
 
 # Settings that may differ between cells; all others must be equal.
@@ -322,7 +327,7 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
     table = [row_json(row) for row in rows]
     whole = {
         "format": FORMAT, "grid": grid.model_dump(), "rows": table, "notes": unlike,
-        "sparse": {task: s.model_dump() | {"score": score_json(s.score)} for task, s in gathered.sparse.items()},
+        "sparse": {task: _sparse_json(sparse) for task, sparse in gathered.sparse.items()},
         "missing": dict(gathered.missing), "asked_before": dict(gathered.before),
         "shards": [s.model_dump(exclude={"grid"}) for s in gathered.shards],
         "cells": [search_json(s) for s in gathered.searches],

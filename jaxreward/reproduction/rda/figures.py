@@ -53,12 +53,26 @@ class RDASearch(TrainedSearch):
         return dataclasses.replace(found, option=(*found.option, f"samples={self.samples}"))
 
 
+@dataclass(frozen=True)
+class SingleSample(TrainedSearch):
+    """One program that nothing was asked about again."""
+
+    kind: ClassVar[str] = "sample"
+
+    def candidates(self, plan: Plan) -> int:
+        return 1
+
+
 def by_rda(part: str, plan: Plan, option: str = "", samples: int = SAMPLES) -> list[RDASearch]:
     return [RDASearch(part, "rda", "reward", seed, option, SEEDS, samples) for seed in range(plan.budget.seeds)]
 
 
 def searches(part: str, plan: Plan, strategy: str) -> list[TrainedSearch]:
     return [TrainedSearch(part, strategy, "reward", seed, "", SEEDS) for seed in range(plan.budget.seeds)]
+
+
+def single_samples(part: str, plan: Plan) -> list[SingleSample]:
+    return [SingleSample(part, "best-of-n", "reward", seed, "", SEEDS) for seed in range(plan.budget.seeds)]
 
 
 class RDAEntry(Entry):
@@ -114,6 +128,7 @@ class Figure4(RDAEntry):
         return {
             "sparse": (own, "sparse", Rates()),
             "dense, by a person": (own, "dense", Rates()),
+            "a single sample": (single_samples(part, plan), FRESH, Rates()),
             "best of as many samples": (searches(part, plan, "best-of-n"), FRESH, Rates()),
             "Eureka": (searches(part, plan, "eureka"), FRESH, Rates()),
             "RDA": (by_rda(part, plan), FRESH, Rates()),
