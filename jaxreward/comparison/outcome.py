@@ -167,7 +167,9 @@ def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
 
 def _sparse_json(sparse: Sparse) -> dict[str, Any]:
     found = sparse.model_dump() | {"score": score_json(sparse.score)}
-    return found | ({"dense": found["dense"] | {"score": score_json(sparse.dense.score)}} if sparse.dense else {})
+    if sparse.dense is not None:
+        found["dense"]["score"] = score_json(sparse.dense.score)
+    return found
 
 
 # Settings that may differ between cells; all others must be equal.
