@@ -88,6 +88,7 @@ def test_an_endpoint_error_ends_the_run_and_its_advice_resumes_it(capsys, fault,
     agree(report)
 
 
+@pytest.mark.slow
 def test_a_cap_holds_over_best_of_n_and_resumption(capsys):
     with ChatServer(good) as server:
         caps = ("--baselines", "best-of-n", "--max-requests", "9")

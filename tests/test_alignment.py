@@ -97,6 +97,7 @@ class Corridor(CarefulCorridor):
 """
 
 
+@pytest.mark.slow
 def test_train_and_compare_have_a_column_of_it(tmp_path, monkeypatch, capsys):
     (tmp_path / "corridor.py").write_text(TASK_FILE)
     monkeypatch.chdir(tmp_path)

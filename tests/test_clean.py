@@ -255,6 +255,7 @@ def test_marks_go_with_their_episodes(tmp_path: Path) -> None:
     assert jr.demonstrations.joined([marked, walks()]).solves is None
 
 
+@pytest.mark.slow
 def test_a_search_takes_the_marked_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     save_trajectories(tmp_path / "a.npz", walks(solves=True))

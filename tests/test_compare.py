@@ -145,6 +145,7 @@ def test_a_finished_comparison_trains_nothing(copy: Path, tiny: str, whole: Path
     assert (copy / "comparison.md").read_text() == (whole / "comparison.md").read_text()
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_continues(copy: Path, tiny: str, whole: Path):
     """Half of the cells gone, the log of another cut in the middle of a line."""
     for cell in CELLS[:2]:

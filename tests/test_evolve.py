@@ -243,6 +243,7 @@ def test_the_budget_that_is_spent_first_ends_the_run(machine, tmp_path, limit, c
     assert outcome.progress.spent.trained == 2
 
 
+@pytest.mark.slow
 def test_best_of_n_has_the_budget_of_the_search(machine, tmp_path):
     outcome = run(machine, tmp_path, baselines=("sparse", "best-of-n"))
     assert set(outcome.baselines) == {"best", "sparse", "best-of-n"}
@@ -287,6 +288,7 @@ def test_a_short_rung_filters_and_the_failure_has_no_score(machine, tmp_path):
     assert all(r.score is None for r in results if r.failure)
 
 
+@pytest.mark.slow
 def test_seeds_and_budgets_follow_the_results(machine, tmp_path):
     """Half of a generation stops half-way; who may be the best has more seeds; and every step is counted once."""
     how: Any = {"halving": 1, "prune": True, "contender_seeds": 4, "generation": 4, "final_seeds": 0, "baselines": ()}
@@ -334,6 +336,7 @@ def test_who_may_be_the_best_is_trained_again_on_fresh_seeds(machine, tmp_path):
         assert substance(tmp_path / str(cut) / "run") == substance(tmp_path / "run"), cut
 
 
+@pytest.mark.slow
 def test_the_policy_of_the_confirmed_best_is_kept_or_it_is_said_why_none_is(machine, tmp_path, monkeypatch):
     monkeypatch.setattr("jaxreward.search.confirmation.AT_ONCE", 1)
     how: Any = {"confirm_seeds": 1, "generation": 4, "final_seeds": 0, "baselines": ()}

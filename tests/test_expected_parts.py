@@ -90,6 +90,7 @@ def test_it_is_said_what_is_checked_and_what_the_bank_leaves_out(tmp_path, task_
     assert re.match(r"the bank has the parts of [1-6] of them", second)
 
 
+@pytest.mark.slow
 def test_covering_programs_have_all_fragments_and_all_that_is_built_of_them(task_of, checker):
     task = task_of("xland-easy")
     proposer = GeneticProposer(card(task))

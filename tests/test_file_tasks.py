@@ -116,6 +116,7 @@ def ways(sent: Sent) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["absolute", "relative", "around", "link", "copy in the run"])
 def test_any_path_to_the_file_names_the_task(way, sent, capsys):
     said = ways(sent)[way]

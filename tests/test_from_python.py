@@ -284,6 +284,7 @@ def the_signal(state):
     return state.signal[None].astype(jnp.float32)
 
 
+@pytest.mark.slow
 def test_a_vocabulary_of_functions_is_that_of_the_run_and_of_the_best_of_n_search_inside():
     """Whose generations are not reported. What lies in the folder of all runs has no part in it."""
     Path("runs").mkdir()

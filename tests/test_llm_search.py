@@ -142,6 +142,7 @@ def test_the_key_is_in_no_file_of_the_run(searched):
         assert KEY.encode() not in path.read_bytes(), path
 
 
+@pytest.mark.slow
 def test_a_replay_writes_the_same_log_without_a_network(searched, tmp_path):
     run, server, _ = searched
     calls = len(server.seen)

@@ -404,6 +404,7 @@ def test_a_comparison_trains_a_persons_reward_beside_the_sparse_one(checker, tmp
     assert (again := read_sparse(cell.path)) is not None and list(again.rows()) == ["sparse"]
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_file_of_its_task(checker, tmp_path):
     """And does not go on with another one."""
     file = tmp_path / "mine.py"

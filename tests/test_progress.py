@@ -58,6 +58,7 @@ def settings() -> EvolveSettings:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_results_say_how_far_their_episodes_came(settings: EvolveSettings, tmp_path: Path, checker: Any) -> None:
     task = Long("corridor", length=12)
     outcome = run_search(replace(settings, out=tmp_path), Silent(), task=task, checker=checker)
@@ -71,6 +72,7 @@ def test_results_say_how_far_their_episodes_came(settings: EvolveSettings, tmp_p
     assert outcome.best is not None and merit(outcome.best) == max(map(merit, scored))
 
 
+@pytest.mark.slow
 def test_a_rung_keeps_those_that_came_the_farthest() -> None:
     """Nobody succeeds: programs that pay for steps to the left come first, and nevertheless stop."""
 
@@ -106,6 +108,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[jr.Rung]]]:
     return found
 
 
+@pytest.mark.slow
 def test_halves_of_a_search_are_chosen_by_it(
     settings: EvolveSettings, tmp_path: Path, checker: Any, asked: list[Any]
 ) -> None:
@@ -141,6 +144,7 @@ def test_one_setting_has_one_name(tmp_path: Path) -> None:
             started_settings(tmp_path)
 
 
+@pytest.mark.slow
 def test_from_python_it_is_another_thing_than_the_bars_of_progress(tmp_path: Path) -> None:
     budget: dict[str, Any] = {"candidates": 2, "generation": 2, "steps": 512, "seeds": 1, "final_seeds": 0}
     task = Endless("corridor", length=18)

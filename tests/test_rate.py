@@ -126,6 +126,7 @@ def test_what_is_rated_stands_beside_success(run):
     assert all(len(line) == len(sheet.columns) for line in sheet.rows)
 
 
+@pytest.mark.slow
 def test_begun_again_it_asks_for_what_is_missing(run, capsys):
     def stops(body: dict[str, Any], n: int) -> Answer | Fault:
         return rating(3) if n < 5 else Fault(401)
@@ -142,6 +143,7 @@ def test_begun_again_it_asks_for_what_is_missing(run, capsys):
     assert json.loads((run / RATINGS).read_text())["votes"] == 3
 
 
+@pytest.mark.slow
 def test_votes_that_cannot_be_read_are_asked_for_once_more(run, capsys):
     asked = dict[str, int]()
 
@@ -166,6 +168,7 @@ def test_a_cap_holds_and_nothing_is_lost(run, capsys):
         assert len(server.seen) == CALLS
 
 
+@pytest.mark.slow
 def test_caps_and_questions_are_of_all_runs_together(run, tmp_path, capsys):
     other = Path(shutil.copytree(run, tmp_path / "other"))
     with ChatServer(lambda body, n: rating(3)) as server:

@@ -58,6 +58,7 @@ def test_an_expert_solves_every_episode_in_the_shortest_way(line: Line) -> None:
     assert found.texts == tuple(f"go to {int(s.goal)}" for s in starts)
 
 
+@pytest.mark.slow
 def test_a_noisy_expert_goes_on_from_where_chance_leads_it(line: Line) -> None:
     clean, noisy = record_expert(line, 12, seed=2), record_expert(line, 12, seed=2, noise=0.3)
     assert noisy.steps > clean.steps and 0 < noisy.success.mean() <= 1

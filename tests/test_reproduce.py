@@ -379,6 +379,7 @@ class Slips(BaseTask):
         return state[0]
 
 
+@pytest.mark.slow
 def test_the_expert_of_robots_is_recorded_in_episodes_that_do_not_end_early() -> None:
     task = Slips(0.3)
     found, played = whole_episodes(task, RandomActor(task.action_space), 5)

@@ -36,6 +36,7 @@ def writes(_: dict[str, Any], n: int) -> Answer:
     return Answer(FACES.replace("BONUS", f"{8 + n % 2}.0"))
 
 
+@pytest.mark.slow
 def test_a_figure_by_a_language_model(
     checker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

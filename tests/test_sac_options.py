@@ -27,6 +27,7 @@ SEARCH = ("evolve", "--task", "probe-aim", "--learner", "sac", *SMALL, "--candid
           "--seeds", "1", "--steps", "64", "--final-seeds", "1", "--eval-episodes", "8")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_train_has_it(capsys):
     words = ("train", "--task", "probe-aim", "--learner", "sac", *SMALL, "--seeds", "2", "--steps", "64",
              "--checkpoints", "2", "--eval-episodes", "8", "--json")  # fmt: skip

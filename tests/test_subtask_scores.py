@@ -96,6 +96,7 @@ def test_nobody_on_the_terminal(tmp_path):
     assert answers.proposals == () and answers.stopped is not None and answers.stopped.later
 
 
+@pytest.mark.slow
 def test_a_search_goes_by_what_people_say(checker, tmp_path):
     settings = dataclasses.replace(
         SETTINGS, judge="files", llm=LlmSettings(wait_s=0.0), candidates=2, steps=256, out=tmp_path, name="run",

@@ -92,7 +92,7 @@ def use_sheet(rows: Sequence[Row]) -> Sheet:
 def notes(rows: Sequence[Row], sparse: Sparse | None) -> list[str]:
     """Notes on the tables: what intervals are over, searches that ended early or without a score."""
     found = ["Intervals are over the n searches of a row" + (
-        f", {_own_rows(sparse)} over {sparse.seeds} training seeds." if sparse else "."
+        f", {_own_rows(sparse)} {sparse.seeds} training seeds." if sparse else "."
     )]  # fmt: skip
     worst = _measure(rows).worst
     for name, row in zip(names(rows), rows, strict=True):
@@ -183,7 +183,9 @@ def _mean_json(score: Score | None) -> dict[str, Any] | None:
 
 
 def _own_rows(sparse: Sparse) -> str:
-    """What the rows without a search are."""
+    """What the rows without a search are, and over whose seeds."""
     if sparse.dense is None:
-        return "that of sparse (the task's own interface, no search)"
-    return "those of sparse and dense (the task's own observation and rewards, the second by a person; no search)"
+        return "that of sparse (the task's own interface, no search) over its"
+    return (
+        "those of sparse and dense (the task's own observation, with its reward and a person's; no search) over their"
+    )

@@ -166,7 +166,7 @@ def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
 
 
 def _sparse_json(sparse: Sparse) -> dict[str, Any]:
-    found = sparse.model_dump() | {"score": score_json(sparse.score)}
+    found: dict[str, Any] = sparse.model_dump() | {"score": score_json(sparse.score)}
     if sparse.dense is not None:
         found["dense"]["score"] = score_json(sparse.dense.score)
     return found

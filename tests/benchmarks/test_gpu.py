@@ -52,6 +52,7 @@ def bare(code: str, *words: str, timeout: float = 300.0) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_trainer_tasks_and_benchmark_are_imported_with_the_listed_wheels_alone():
     bare("""
 import jaxreward, jaxreward.training, benchmarks.evidence, benchmarks.gpu

@@ -116,6 +116,7 @@ def test_returns_are_compared_with_those_of_brax(tmp_path: Path):
     assert row["candidates"]["candidates"] == 2
 
 
+@pytest.mark.slow
 def test_learners_are_timed_by_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     """What is compiled and timed is stood in for."""
 

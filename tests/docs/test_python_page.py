@@ -47,6 +47,7 @@ def page(tmp_path, monkeypatch) -> Any:
     return execute
 
 
+@pytest.mark.slow
 def test_a_search_is_read_and_played(page, capsys):
     example = page("run.policy()", "remember(", "class Log")
     out = capsys.readouterr().out

@@ -115,6 +115,7 @@ assert not [name for name in sys.modules if name.startswith("jaxreward.")]
 """
 
 
+@pytest.mark.slow
 def test_exported_modules_run_without_jaxreward(task_of, tmp_path):
     pytest.importorskip("gymnasium")
     hopper = INTERFACES / "hopper" / "sparse.py"

@@ -86,6 +86,7 @@ def test_the_exported_environment_plays_the_episodes_of_the_task(grid, env):
     assert goals and cuts
 
 
+@pytest.mark.slow
 def test_vectorised_environments_equal_single_ones(grid, env):
     """Each lane plays what one environment plays from the same state; an episode that is over is followed by one."""
     _, _, module = grid

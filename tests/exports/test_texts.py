@@ -94,6 +94,7 @@ def test_a_reward_of_the_next_state_alone_is_one(checker, task_of, steps, tmp_pa
     same(module.rewards(views, actions, following)[0], following.agent.direction)
 
 
+@pytest.mark.slow
 def test_module_names_are_changed_if_the_program_uses_them(checker, task_of, tmp_path):
     """It binds what the wrapper would: a function, classes, an import, constants and builtins."""
     source = '''"""Words of its own."""

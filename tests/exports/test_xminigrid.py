@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("unoptimised")
 CASES = [("xland-medium", "sparse"), pytest.param("xland-hard", "expert", marks=pytest.mark.slow)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "file"), CASES)
 def test_the_exported_environment_steps_as_the_task(name, file, checker, task_of, tmp_path):
     """Observation, reward, its terms, and the ends of episodes."""

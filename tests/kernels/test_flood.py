@@ -36,6 +36,7 @@ def grids(height: int, width: int, n: int = 200) -> tuple[np.ndarray, ...]:
     return passable, start, target, target[:, None] + SIDES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("height", "width", "limit"), SHAPES)
 def test_equals_the_search_over_cells(height: int, width: int, limit: int):
     cases = grids(height, width)

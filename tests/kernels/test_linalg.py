@@ -40,6 +40,7 @@ def test_cholesky_factors_are_those_of_numpy(kind):
     assert bad.tolist() == [False] * 2 + [True] * 4, "who is not positive definite has no factor"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [N, pytest.param(linalg.LARGEST + 1, id="large")])
 def test_triangular_solves_solve_by_whatever_path(kind, n):
@@ -67,6 +68,7 @@ def test_triangular_solves_solve_by_whatever_path(kind, n):
         np.testing.assert_allclose(back, b, rtol=1e-3, atol=1e-4, err_msg=str(how))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("m", "n"), [(5, 5), (5, 3), (3, 5), (1, 1), (66, 70), pytest.param(140, 130, marks=pytest.mark.slow)]

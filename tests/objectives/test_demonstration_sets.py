@@ -60,6 +60,7 @@ def sets_of(corridor: Task, tmp_path: Path) -> Callable[..., DemonstrationSets]:
     return make
 
 
+@pytest.mark.slow
 def test_what_counts_as_the_experts_depends_on_all_of_its_episodes(won, lost, sets_of):
     """And not on which ones a seed has drawn; those that fail are left out."""
     assert (won.success == 1).all() and (lost.success == 0).all()

@@ -120,6 +120,7 @@ def test_accuracy_is_the_share_of_ordered_pairs() -> None:
     assert accuracy(np.ones((1, 4)), np.ones((1, 6)))[0] == 0.5
 
 
+@pytest.mark.slow
 def test_weights_count_as_repetitions() -> None:
     rng = np.random.default_rng(2)
     expert, negative = rng.integers(0, 5, (3, 4)).astype(np.float32), rng.integers(0, 5, (3, 5)).astype(np.float32)
@@ -132,6 +133,7 @@ def test_weights_count_as_repetitions() -> None:
     np.testing.assert_allclose(accuracy(expert, negative, own, others), accuracy(*longer), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_error_of_a_fitness_is_that_of_drawing_other_episodes(
     corridor: Task, negative: Trajectories, programs: Sequence[Program]
 ) -> None:

@@ -100,6 +100,7 @@ def test_screens_vary_with_the_seed_and_a_person_tells_them_apart(goal: Goal) ->
 # ---- scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positives", ["last", "all"])
 def test_the_score_is_that_of_array_programs_on_the_same_numbers(positives: Any) -> None:
     rng = np.random.default_rng(0)
@@ -146,6 +147,7 @@ def test_pieces_are_attributes_of_one_node_or_words() -> None:
     assert pieces_of('{"text": "06h 00m"}') == {("text",), ("06h",), ("00m",)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", GOALS)
 def test_one_term_of_the_vocabulary_tells_the_goal(goal: Goal) -> None:
     sets = sets_of(goal)
@@ -166,6 +168,7 @@ def test_one_term_of_the_vocabulary_tells_the_goal(goal: Goal) -> None:
 # ---- searches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", GOALS)
 def test_the_genetic_proposer_finds_the_goal(goal: Goal, files_of: Any, tmp_path: Path) -> None:
     run = jr.evolve_texts(
@@ -197,6 +200,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
         yield server
 
 
+@pytest.mark.slow
 def test_a_served_model_finds_the_goal_in_view_of_its_mistakes(
     served: ChatServer, files_of: Any, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def test_every_program_computes_what_it_computes_alone(programs, order):
     assert_each_is_itself(bank_of(own), own, inputs(own))
 
 
+@pytest.mark.slow
 def test_programs_of_the_suite_compute_what_they_compute_alone(good):
     programs = [program for verdict, program in good.values() if verdict.ok][::3]
     assert len(programs) > 10

@@ -229,6 +229,7 @@ def names_of(module: str) -> list[str]:
     return [n for n in sorted(API[module]) if n in found and n not in NOT_FUNCTIONS]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("module", WRITTEN)
 def test_functions_round_trip_or_are_refused(module):

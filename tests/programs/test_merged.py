@@ -135,6 +135,7 @@ def test_tapes_of_other_inputs_are_refused():
         Merged([TAPES[0], scalar], 1)
 
 
+@pytest.mark.slow
 def test_merged_programs_of_the_suite_compute_what_each_does_alone(good, task):
     """Observations and rewards of every third good program, together and each alone."""
     programs = [program for verdict, program in good.values() if verdict.ok][::3]

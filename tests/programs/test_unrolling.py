@@ -106,6 +106,7 @@ def test_windows_are_no_gather_on_a_tpu_and_the_same_values():
     np.testing.assert_array_equal(found["tpu"], found["cpu"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
 def test_windows_start_where_those_of_jax_do_in_every_dtype(dtype: str):
     """Also on axes with more places than the dtype has numbers, and at starts that int32 does not have."""

@@ -146,6 +146,7 @@ def test_plans_are_made_and_carried_out_in_blocks():
     assert all(REWARD in names(source, "reward") for source in sources)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", ["reflect", "different"])
 def test_a_program_written_anew_is_in_blocks(operator):
     """From parents without success that pursue some subgoals alone."""

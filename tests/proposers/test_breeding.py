@@ -63,6 +63,7 @@ def test_every_operator_for_programs_is_bred():
     assert set(BREEDERS) == set(PROGRAMS) - {"repair"}  # a genetic answer is never sent back
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", [*PROGRAMS, "of_another_version"])
 @pytest.mark.parametrize("evolve", ["both", "observation", "reward"])
 def test_new_programs_have_the_parts_that_may_change(operator, evolve, shapes):

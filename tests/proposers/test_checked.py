@@ -13,6 +13,7 @@ from jaxreward.tasks import card
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, curve, feedback, request, result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["xland-medium", pytest.param("xland-hard", marks=pytest.mark.slow)])
 def test_programs_pass_the_checks(name, checker, task_of):
     task = task_of(name)
@@ -29,6 +30,7 @@ def test_programs_pass_the_checks(name, checker, task_of):
         assert verdict.ok, f"{verdict.failure}\n{source}"
 
 
+@pytest.mark.slow
 def test_what_operators_make_passes_the_checks(checker, task_of):
     """Every operator and half, from parents of the vocabulary and from others."""
     task = task_of("xland-easy")

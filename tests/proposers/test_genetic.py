@@ -41,6 +41,7 @@ def names(source, part):
     return [g.name for g in read(source).genes(part)]
 
 
+@pytest.mark.slow
 def test_many_scratch_programs_are_valid_and_differ(shapes):
     sources = [PROPOSER.propose(request(), rng(seed)).source for seed in range(200)]
     assert len({read(s).key for s in sources}) >= 195

@@ -236,6 +236,7 @@ def test_long_programs_are_cut_visibly():
         assert estimate_tokens(cut(text, 500)) <= 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", ["m", "é", "\U0001f600", "`"])
 @pytest.mark.parametrize("evolve", ["both", "observation", "reward"])
 def test_every_page_keeps_to_the_total(letter: str, evolve: Evolve):

@@ -88,6 +88,7 @@ def slots(text: str) -> str:
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", ASKED)
 def test_no_section_of_a_prompt_is_empty(operator: str):
     """Every operator, half and task, with parents of every kind and number, with and without all else that may be."""
@@ -329,6 +330,7 @@ def test_pages_fit_their_frame():
             assert estimate_tokens(BOOK._render(name, {**context, "failed": failed})) <= _FRAME, operator
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", ASKED)
 def test_five_long_parents_fit(operator: str):
     words = card(make_task("xland-hard"))
@@ -350,6 +352,7 @@ def test_five_long_parents_fit(operator: str):
         assert words.description in user
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 6, 7, 12, pytest.param(40, marks=pytest.mark.slow)])
 def test_any_number_of_parents_keeps_to_the_total(count: int):
     plain = card(make_task("xland-hard"))

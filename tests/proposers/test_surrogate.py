@@ -52,6 +52,7 @@ def proposals(made: GeneticProposer, operator: str = "scratch", parents: int = 0
     return [p.source for p in made.propose_all(asked, lambda r: np.random.default_rng(1000 + int(r.id[1:]))).proposals]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("operator", "parents"), [("scratch", 0), ("improve", 1), ("crossover", 2)])
 def test_the_better_of_many_draws_is_proposed(operator, parents):
     chosen = proposals(proposer(16, known(60)), operator, parents)

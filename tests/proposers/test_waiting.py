@@ -96,6 +96,7 @@ def test_the_last_prompt_is_given_up_too_if_others_were_answered_after_it_failed
     assert "answers again" in talk.notes[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_hundreds_of_requests_with_faults_finish(stream):
     """30 % of the calls fail, each in a random way; no request is lost, doubled or unbooked."""

@@ -87,6 +87,7 @@ CASES = [
 STEPS = 80
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("name, library", CASES)

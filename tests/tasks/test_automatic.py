@@ -46,6 +46,7 @@ def module_of(vocabulary: Vocabulary) -> dict[str, Any]:
     return functions_of("\n\n".join(texts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cells", "renamed"])
 def test_every_fragment_passes_the_checks_of_a_program(name, checker):
     lexicon = Lexicon(derived(name))

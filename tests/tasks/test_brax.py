@@ -109,6 +109,7 @@ def each(function: Any, *trees: Any) -> Any:
 # ---- against Brax
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick((*RUNNERS, *SMALL)))
 def test_observation_and_reward_are_those_of_brax(name):
     task, first, views, actions, next_views, states, (obs, reward, done), _ = played(name)
@@ -143,6 +144,7 @@ def test_the_sparse_reward_is_to_be_up_and_fast(name):
     assert paid.mean() < 0.5 and (name != "hopper" or paid.any())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick(TASKS))
 def test_reset_and_step_agree_in_every_dtype(name, task_of):
     task: Any = task_of(name)

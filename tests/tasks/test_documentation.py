@@ -110,6 +110,7 @@ def test_rooms_and_doors_are_said_as_they_are(environment):
         assert "toggled open" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_words_are_of_arrays_that_exist(name):
     task = make_task(name)

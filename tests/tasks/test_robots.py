@@ -192,6 +192,7 @@ def test_the_target_is_where_the_reference_has_it(monkeypatch, speed_scale, radi
         np.testing.assert_array_equal(found.data.mocap_pos[0], found.info["target_pos"])
 
 
+@pytest.mark.slow
 def test_the_motors_get_what_the_reference_gives_them(stepped):
     action = np.random.default_rng(0).uniform(-1.0, 1.0, 12).astype(np.float32)
     _, step, reset = stepped["go1-push-recovery"]

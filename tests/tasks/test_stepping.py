@@ -110,6 +110,7 @@ def test_simulations_of_bodies_step_in_slices_on_cpu_alone(name, monkeypatch):
     assert slice_limit(make_task("xland-easy"), "cpu") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PHYSICS)
 def test_a_task_can_be_traced_before_anything_else_is_asked_of_it(name):
     task = make_task(name)

@@ -51,6 +51,7 @@ def random_play(task, envs=256, steps=120):
     return jit(lambda s: jax.lax.scan(step, s, actions)[1])(start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", GOALS)
 def test_the_reward_of_the_subgoals_is_the_tasks_own(kind):
     task = task_of(GOALS[kind])
@@ -74,6 +75,7 @@ def test_every_subgoal_has_directions_and_an_approach(name):
             assert all(known[n].kind == kind for n in getattr(subgoal, role))
 
 
+@pytest.mark.slow
 def test_approaches_and_completions_are_differences_of_potentials():
     """r + gamma r' of a way there and back is what two steps on the spot give, whatever lies between (Ng et al.)."""
     gamma, task = 0.99, paper_task("xland-hard")

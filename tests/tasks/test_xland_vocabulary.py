@@ -78,6 +78,7 @@ def tiles_of(state) -> list[tuple[int, int]]:
     return [(int(t), int(c)) for t, c in np.unique(np.asarray(state.grid).reshape(-1, 2), axis=0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", ["XLand-MiniGrid-R1-9x9", "XLand-MiniGrid-R4-13x13"])
 def test_every_fragment_is_finite_on_real_states(environment):
     states = real_states(environment=environment)

@@ -187,6 +187,7 @@ def test_survivors_of_halving_and_pruning_are_those_of_an_uninterrupted_training
     assert all("best 2 of 4" in none.reasons[k] or "50 is to be beaten" in none.reasons[k] for k in range(4))
 
 
+@pytest.mark.slow
 def test_seeds_added_later_equal_seeds_trained_at_once(easy, mixed, tiny, passed):
     programs, first = mixed[:4], passed  # its rung stops no candidate
     settings: dict[str, Any] = {**budget(tiny, 6), "rungs": [Rung(2 * tiny.batch)]}

@@ -13,6 +13,7 @@ SCRIPT = Path(__file__).with_name("on_three_devices.py")
 ROOT = SCRIPT.parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collector", ["stepwise", pytest.param("fused", marks=pytest.mark.slow)])
 def test_three_devices_train_as_one(collector):
     """The same results, also of survivors and after a stop; a failure on one ends the others.

@@ -73,6 +73,7 @@ def rollout(kind: str, reset: bool):
     return chunk, state, trajectory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reset", [True, False])
 @pytest.mark.parametrize("kind", ["recall", "aim"])
 def test_learning_recomputes_what_acting_computed(reset, kind):

@@ -72,6 +72,7 @@ class Costly(Probe):
         return Sum(lambda s, a, t: sign * (1.0 + t.error), measure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("less", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_no_episode_counts_as_worse_than_the_worst(less):
     """Or to diverge would be better than to fail."""

@@ -135,6 +135,7 @@ def test_aiming_is_learned():
     assert result.success.mean() > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", ["mlp", pytest.param("simba", marks=pytest.mark.slow)])
 def test_a_cut_episode_bootstraps_the_value_that_would_have_followed(network):
     """Reward 1 on every step of an episode that the horizon cuts: every action is worth 1 / (1 - discount)."""
@@ -149,6 +150,7 @@ def test_a_cut_episode_bootstraps_the_value_that_would_have_followed(network):
         np.testing.assert_allclose(values(agents, task, sac, obs, [0.2, -0.4]), 2.0, atol=0.1)
 
 
+@pytest.mark.slow
 def test_an_end_is_worth_nothing_more():
     """One step that ends the episode: an action is worth its reward, whatever the discount."""
     sac = SAC(
@@ -161,6 +163,7 @@ def test_an_end_is_worth_nothing_more():
     np.testing.assert_allclose(values(agents, task, sac, [1.0, 0.0, 0.0], [best]), 1.0, atol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", [0.3, pytest.param(-1.0, marks=pytest.mark.slow)])
 def test_the_temperature_is_learned_for_the_target_entropy(line, wanted):
     """Of a reward that says nothing the policy's entropy comes to what is asked for, from above and from below."""
@@ -207,6 +210,7 @@ def test_what_is_drawn_from_the_buffer_was_one_step():
         assert set(np.asarray(e, int)) == set(range(envs))
 
 
+@pytest.mark.slow
 def test_the_buffer_is_no_larger_than_a_training_needs(line):
     big = TINY.replace(replay=10_000)
     small, program = big.for_updates(6), jr.load_program(PROGRAMS[0], line, trusted=True)
@@ -225,6 +229,7 @@ def test_a_training_without_a_gradient_step_is_refused(line):
 # ---- Brax's losses
 
 
+@pytest.mark.slow
 def test_a_gradient_step_is_that_of_brax(line):
     from brax.training.agents.sac.losses import make_losses
     from brax.training.distribution import NormalTanhDistribution
@@ -276,6 +281,7 @@ def test_a_gradient_step_is_that_of_brax(line):
     assert_close_trees(ours.target, moved, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_matrices_alone_decay(line):
     sac = TINY.replace(weight_decay=0.5)
     network, critic = SoftActor.of(line, sac), SoftCritic.of(sac)
@@ -312,6 +318,7 @@ def test_different_programs_and_seeds_give_different_agents(together):
     assert float(np.abs(one["policy"]["kernel"] - other["policy"]["kernel"]).max()) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [Execution(chunk=2), STEPWISE, BANK])
 def test_neither_order_nor_chunks_nor_the_collector_matter(line, together, how):
     order = [2, 3, 0, 1]
@@ -320,6 +327,7 @@ def test_neither_order_nor_chunks_nor_the_collector_matter(line, together, how):
         assert_close_trees(params(together, k), params(other, row))
 
 
+@pytest.mark.slow
 def test_padding_does_not_matter(line):
     program = jr.load_program(PROGRAMS[0], line, trusted=True)
     found = [jax.device_get(agents_of(line, program, TINY, 5, width).params) for width in (0, 96)]
@@ -334,6 +342,7 @@ def test_padding_does_not_matter(line):
     assert_close_trees(narrow, padded)
 
 
+@pytest.mark.slow
 def test_a_diverged_candidate_does_not_affect_the_others(line, together, checker):
     bad = checker.check(BAD, Spec.of(line))[1]  # without the task, whose states would give it away
     result = run(line, [PROGRAMS[1], bad, PROGRAMS[2]], execution=FUSED)

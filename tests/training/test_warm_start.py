@@ -76,6 +76,7 @@ def test_normalised_observations_keep_their_moments(program):
     assert counts[1] == counts[0] + 64
 
 
+@pytest.mark.slow
 def test_soft_actors_begin_with_it_too():
     task = make_task("inverted-pendulum")
     program = Program.default(task)
