@@ -147,7 +147,7 @@ def test_folders_whose_sparse_differs_are_not_merged(change: dict[str, Any], set
 
 
 def test_a_dense_reward_of_one_folder_is_in_the_table_of_all(tmp_path: Path):
-    dense = {"dense": Dense(score=score(0.75), alignment=None)}
+    dense = {"dense": Dense(digest="e", score=score(0.75), alignment=None)}
     found = merged(folder(tmp_path / "a", 0), folder(tmp_path / "b", 1, sparse=dense))
     assert (
         found["sparse"]["toy"]["dense"]["score"]["mean"] == 0.75 and "low" in found["sparse"]["toy"]["dense"]["score"]

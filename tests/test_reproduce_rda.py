@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from jaxreward.records import ALIGNMENT, Score
 from jaxreward.reproduction.cell import Budget, Cell, FinishedCell, Plan
 from jaxreward.reproduction.rda.figures import PARTS, Figure4, Figure7a, Figure7b, RDASearch, by_rda, searches
 from jaxreward.reproduction.rda.published import FIGURE_7A
-from jaxreward.reproduction.searches import OwnInterfaces, task_of
+from jaxreward.reproduction.searches import OwnInterfaces, _nothing_done, task_of
 from jaxreward.search import make_strategy
 
 (command,) = COMMANDS
@@ -120,3 +121,26 @@ def test_a_judge_is_refused_where_it_would_judge_nothing(capsys: Any, tmp_path: 
     assert "are for --proposer llm" in capsys.readouterr().err
     assert main(["reproduce", "rda/figure7b", "--only", PART, "--json", *out]) == 0
     assert len(json.loads(capsys.readouterr().out)["cells"]) == 12
+
+
+def test_a_search_that_found_nothing_counts_in_both_rates() -> None:
+    plan = plan_of(Figure4())
+    good, bad = searches(PART, plan, "eureka")
+    lost = finished(bad, 0.0, 0.0)
+    figures = Figure4().tables(plan, {good: finished(good, 0.9, 0.9), bad: lost})[0].as_json()["rows"][4]
+    assert (figures["alignment"]["mean"], figures["alignment"]["n"]) == (0.45, 2)
+    assert figures["success"]["n"] == 2
+    assert _nothing_done(task_of(PART)) == Score(mean=0.0, se=0.0, n=1, episodes=256, measure=ALIGNMENT)
+    assert _nothing_done(task_of("probe-choice")) is None
+
+
+def test_another_way_of_judging_is_another_cell_and_is_checked_before(capsys: Any, tmp_path: Path) -> None:
+    from jaxreward.cli import main
+
+    llm = LlmSettings(judge_model="openai/eyes")
+    (seen, *_) = by_rda(PART, plan_of(Figure7a()), "warm=true")
+    ways = [seen.settings(plan_of(Figure7a(), llm=found)) for found in (llm, replace(llm, judge_votes=3))]
+    assert ways[0] != ways[1] and ways[0]["judge_votes"] == 2
+    said = ["--judge-model", "openai/eyes", "--model", "openai/pen", "--out", str(tmp_path), "--dry-run"]
+    assert main(["reproduce", "rda/figure7a", "--only", PART, *said]) == 2
+    assert "--proposer llm" in capsys.readouterr().err

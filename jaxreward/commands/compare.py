@@ -13,7 +13,7 @@ from jaxreward.commands.evolve import TOPICS
 from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.commands.spending import Spending, confirm, spending_of, total_of
-from jaxreward.comparison.cells import Cell, SearchCell, exit_code
+from jaxreward.comparison.cells import Cell, SearchCell, exit_code, own_programs
 from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.outcome import conclude, merge, print_json
 from jaxreward.comparison.running import examine, hiding, keep, work
@@ -100,14 +100,15 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
     seconds, steps = 0.0, 0
     for cell, (_, status) in zip(cells, rows, strict=True):
         s = cell.settings
-        final = s.final_seeds * (s.final_steps or s.steps)
-        again = MOST * s.confirm_seeds
-        search = (s.candidates * s.seeds + again) * s.steps if isinstance(cell, SearchCell) else 0
-        if status != "done":
-            steps += search + final
-            task = s.make_task()
-            seconds += cost_s(task, s.hyper, 1, s.final_seeds, s.final_steps or s.steps, episodes=s.eval_episodes)
-            seconds += search_s(s, task) if search else 0.0
+        if status == "done":
+            continue
+        task, last = s.make_task(), s.final_steps or s.steps
+        programs = 1 if isinstance(cell, SearchCell) else len(own_programs(task))
+        steps += programs * s.final_seeds * last
+        seconds += cost_s(task, s.hyper, programs, s.final_seeds, last, episodes=s.eval_episodes)
+        if isinstance(cell, SearchCell):
+            steps += (s.candidates * s.seeds + MOST * s.confirm_seeds) * s.steps
+            seconds += search_s(s, task)
     for task, text in {cell.settings.task: shape_text(cell.settings.hyper) for cell in cells}.items():
         console.print(f"{task}, {text}", highlight=False)
     console.print(f"to do: at most {steps:,} environment steps, about {duration(seconds)} on two CPU cores")

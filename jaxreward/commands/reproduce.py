@@ -84,8 +84,13 @@ def _plan(entry: Entry, s: ReproduceSettings, command: str) -> Plan:
 
 
 def _check_judge(cells: Sequence[Cell], plan: Plan) -> None:
-    """Raise `InvalidSetting` where a model that judges is named and judges nothing."""
-    if plan.llm == plan.llm.without_judge() or any(s.judged_by == "model" for c in cells if (s := c.search(plan))):
+    """Raise `InvalidSetting` where a model that judges is named and judges nothing, or what is said of it is of no
+    use."""
+    if plan.llm == plan.llm.without_judge():
+        return
+    judged = [s for c in cells if (s := c.search(plan)) and s.judged_by == "model"]
+    if judged:
+        judged[0].check()  # the others are like it
         return
     message = f"{mention('judge_model')} is for entries with searches by rda, such as rda/figure4; leave it out"
     raise InvalidSetting(message, "llm.judge_model", "entry")

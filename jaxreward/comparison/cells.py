@@ -147,6 +147,11 @@ class SearchCell:
         return Unfinished(self.label, outcome.reason, outcome.exit_code != USAGE_EXIT_CODE)
 
 
+def own_programs(task: Task) -> list[Program]:
+    """The task's own observation with its sparse reward, and with a person's dense one where there is one."""
+    return [Program.default(task), *([Program.dense(task)] if hasattr(task, "dense_reward") else [])]
+
+
 @dataclass(frozen=True)
 class SparseCell:
     """The task's own observation with its sparse reward, and with a person's dense one where there is one, trained on
@@ -174,7 +179,12 @@ class SparseCell:
         if known.code and code.text:
             began = Identity(known.code, known.parts)
             require_same_file_code(file_of(s.task), self.path, began, code, known.versions, _ELSEWHERE)
-        if known.digest != digest or (known.identity and known.identity != self.identity.text):
+        dense = [program.digest for program in own_programs(task)[1:]]
+        if (
+            known.digest != digest
+            or (known.dense and [known.dense.digest] != dense)
+            or (known.identity and known.identity != self.identity.text)
+        ):
             found = difference("task", known.parts, self.identity.parts) if known.parts and self.identity.parts else ""
             why = f" ({found})" if found else ""
             raise ChangedSetting(f"{self.path} is of another version of {label_of(s.task)}{why}: {_ELSEWHERE}", "task")
@@ -194,7 +204,7 @@ class SparseCell:
 
     def run(self, task: Task, tools: Tools) -> Unfinished | None:
         s, steps = self.settings, self.settings.final_steps or self.settings.steps
-        programs = [Program.default(task), *([Program.dense(task)] if hasattr(task, "dense_reward") else [])]
+        programs = own_programs(task)
         half_done, code = s.out / "sparse-checkpoints", self._code(task)
         try:
             trained = train(
@@ -211,7 +221,8 @@ class SparseCell:
             learner=s.learner, ppo=s.as_config()[s.learner], identity=self.identity.text, code=code.text,
             parts=dict((code if code.text else self.identity).parts), versions=versions(),
             score=trained.score(0), alignment=trained.alignment(0),
-            dense=Dense(score=trained.score(1), alignment=trained.alignment(1)) if programs[1:] else None,
+            dense=Dense(digest=programs[1].digest, score=trained.score(1), alignment=trained.alignment(1))
+            if programs[1:] else None,
             env_steps=trained.env_steps, compile_s=trained.compile_s, run_s=trained.run_s,
         )  # fmt: skip
         self.path.parent.mkdir(parents=True, exist_ok=True)

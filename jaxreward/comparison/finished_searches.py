@@ -176,6 +176,7 @@ def read_search(path: Path) -> Search | None:
 class Dense(Record):
     """What a person's dense reward reaches, with the task's own observation."""
 
+    digest: str
     score: Score
     alignment: Score | None = Field(default=None, exclude_if=lambda score: score is None)
 
@@ -185,8 +186,8 @@ class Sparse(Record):
     `dense` reward beside, where it has one; comparisons of before lack that.
 
     Kept as `sparse.json` in the folder of the task's searches; `ppo` are the hyperparameters of the `learner`,
-    `env_steps` are of all `seeds` together and `steps` of one. `identity` is that of a task that was an object of
-    Python, `code` that of one in a file, and `parts` are what either consists of.
+    `env_steps` are of all `seeds` and both rewards together and `steps` of one seed. `identity` is that of a task that
+    was an object of Python, `code` that of one in a file, and `parts` are what either consists of.
     """
 
     task: str

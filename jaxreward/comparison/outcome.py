@@ -153,7 +153,8 @@ def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
     for path, other in known[1:]:
         first, sparse = known[0]
         a, b = ({"final_seeds": s.seeds, "final_steps": s.steps, **_learner_of(s)} for s in (sparse, other))
-        if sparse.digest != other.digest:
+        unlike = sparse.dense and other.dense and sparse.dense.digest != other.dense.digest
+        if sparse.digest != other.digest or unlike:
             message = f"{first} and {path} are of different versions of {other.task}: leave one of the folders out"
             raise ChangedSetting(message, "task")
         if found := first_difference(a, b):

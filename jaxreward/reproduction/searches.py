@@ -20,14 +20,15 @@ from jaxreward.evolution.final_evaluation import FIRST_SEED
 from jaxreward.evolution.presets import PAPER_BUDGETS, preset, quick_steps
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.programs import Checker, Program
-from jaxreward.proposers.llm.llm_settings import LlmSettings
-from jaxreward.records import Evolve, Score
+from jaxreward.proposers.llm.llm_settings import JUDGE_OPTIONS, LlmSettings
+from jaxreward.records import ALIGNMENT, Evolve, Score
 from jaxreward.reports.tables import interval
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.entry import Results
 from jaxreward.reproduction.layout import Measured
 from jaxreward.reproduction.training_cell import Training
 from jaxreward.tasks import Task, make_task_of, measure_of
+from jaxreward.tasks.documentation import subtask_metrics
 from jaxreward.training import TrainResult, train
 from jaxreward.training.plan import EVAL_EPISODES, curve_points
 
@@ -86,8 +87,8 @@ class TrainedSearch(Cell):
 
     def settings(self, plan: Plan) -> dict[str, Any]:
         asked: dict[str, Any] = {"model": list(plan.llm.model)} if plan.proposer == "llm" else {}
-        if judge := self.search(plan).llm.judge_model:
-            asked["judge_model"] = judge
+        if (llm := self.search(plan).llm).judge_model:
+            asked |= {name: getattr(llm, name) for name in JUDGE_OPTIONS}
         steps = steps_of(self.part, plan)
         own = {"steps": steps, "candidates": self.candidates(plan), "proposer": plan.proposer}
         return {**own, **asked, **rung_of(self.part, steps)}
@@ -135,7 +136,7 @@ class TrainedSearch(Cell):
             FRESH: list(feedback.seed_success) if feedback is not None else [worst],
             "episodes": final.score.episodes if final is not None and final.score is not None else EVAL_EPISODES,
             "scores": found.scores, "env_steps": found.spent.env_steps, **curves,
-            **_aligned(FRESH, feedback.alignment if feedback is not None else None),
+            **_aligned(FRESH, feedback.alignment if feedback is not None else _nothing_done(task)),
         }  # fmt: skip
 
     def found(self, plan: Plan, checker: Checker, task: Task) -> Program:
@@ -272,6 +273,13 @@ def fresh_alignment(results: Results, cells: Sequence[Cell], name: str = FRESH) 
     if len(found) == 1:
         return Measured(found[0].mean, interval(found[0]), found[0].n)
     return Measured.of([score.mean for score in found])
+
+
+def _nothing_done(task: Task) -> Score | None:
+    """The alignment where nothing was found; None where it is not measured."""
+    if not subtask_metrics(task):
+        return None
+    return Score(mean=0.0, se=0.0, n=1, episodes=EVAL_EPISODES, measure=ALIGNMENT)
 
 
 def _aligned(name: str, score: Score | None) -> dict[str, Any]:

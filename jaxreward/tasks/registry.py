@@ -36,7 +36,6 @@ _PROBES = ("constant", "signal", "delay", "choice", "corridor", "endless", "aim"
 _TASKS: dict[str, Entry] = {
     "ant-lie-down": Entry("brax.ant_tasks", "AntLieDown"),
     "ant-patrol-return": Entry("brax.ant_tasks", "AntPatrolReturn"),
-    "gantry-place": Entry("robots.gantry", "GantryPlace"),
     "go1-push-recovery": Entry("robots.go1", "Go1PushRecovery"),
     "inverted-pendulum": Entry("brax.small", "InvertedPendulum"),
     "package-push": Entry("robots.package", "PackagePush"),

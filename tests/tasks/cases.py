@@ -133,8 +133,6 @@ def near_the_goal(task: Any, state: Any, far: float, rng: np.random.Generator) -
         place[9] = 0.39 + 0.03 * (1.0 - far)
     elif task.name == "package-push":
         place[3:5] = np.asarray(info["goal_pos"]) + far * 0.15 * flat[:2]
-    elif task.name == "gantry-place":
-        place[5:7] = np.asarray(info["goal_pos"])[:2] + far * 0.02 * flat[:2]
     elif task.name == "panda-push":
         place[9:11] = np.asarray(info["goal_pos"])[:2] + far * 0.05 * flat[:2]
     else:

@@ -14,7 +14,7 @@ import pytest
 
 from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.tasks import compiler_options, make_task, measure_of
-from jaxreward.tasks.robots import gantry, package, push
+from jaxreward.tasks.robots import package, push
 from jaxreward.tasks.robots.physics import Physics, own_model, rotate
 from jaxreward.tasks.robots.quadcopter import TARGET
 from jaxreward.tasks.robots.quadruped import FASTEST, QuadrupedVelocity
@@ -34,7 +34,7 @@ from tests.tasks.cases import (
 )
 
 mujoco: Any = compiled  # its functions are known to no type checker
-TASKS = ("quadcopter-hover", "quadruped-velocity", "panda-cabinet", "panda-push", "package-push", "gantry-place")
+TASKS = ("quadcopter-hover", "quadruped-velocity", "panda-cabinet", "panda-push", "package-push")
 INTERFACES = Path(__file__).resolve().parents[2] / "interfaces"
 
 
@@ -116,7 +116,6 @@ def test_hovering_thrusts_hold_a_level_quadcopter(stepped):
         pytest.param("panda-cabinet", 30, 0.3, 3e-4, marks=pytest.mark.slow),
         pytest.param("panda-push", 30, 0.3, 3e-4, marks=pytest.mark.slow),
         ("package-push", 30, 1.0, 1e-3),
-        pytest.param("gantry-place", 30, 1.0, 1e-3, marks=pytest.mark.slow),
     ],
 )
 def test_physics_are_those_of_mujoco(stepped, name, steps, size, atol):
@@ -326,71 +325,6 @@ def test_both_hands_push_the_package_ahead_of_them(stepped, speed, told):
     assert value == 1.0 and {name: round(float(extra[name]), 1) for name in told} == told
 
 
-# ---- the cube
-
-
-def test_cube_and_goal_are_drawn_apart(stepped):
-    states = jit(jax.vmap(stepped["gantry-place"][0].reset))(jax.random.split(jax.random.key(0), 500))
-    info = states.info
-    cube, goal = np.asarray(info["cube_pos"]), np.asarray(info["goal_pos"])
-    for found, (low, high) in ((cube, gantry.CUBE), (goal, gantry.GOAL)):
-        assert (found[:, :2].min(0) >= low).all() and (found[:, :2].max(0) <= high).all()
-        assert (np.ptp(found[:, :2], axis=0) > 0.9 * (np.array(high) - np.array(low))).all()
-    np.testing.assert_allclose(info["start_pos"], cube)
-    np.testing.assert_allclose([cube[:, 2], goal[:, 2]], gantry.HALF)
-    assert float(jnp.min(info["pad_gaps"])) > 0.01, "nothing is held at the beginning"
-    np.testing.assert_allclose(np.linalg.norm(states.data.qpos[:, 8:], axis=1), 1.0, atol=1e-6)
-
-
-def test_pads_are_as_far_from_the_cube_as_in_mujoco(stepped):
-    task = stepped["gantry-place"][0]
-    m, seen = task.physics.model, jit(task.sensed)
-    turned = [np.cos(0.2), 0.0, 0.0, np.sin(0.2)]
-    for hand in ([0.0, 0.0, 0.0], [0.1, 0.0, -0.17], [0.108, 0.01, -0.16], [0.0, 0.02, -0.1]):
-        data = task.physics.at(np.array([*hand, 0.02, 0.02, 0.1, 0.0, 0.03, *turned]), np.zeros(11), np.zeros(5))
-        host = task.physics.on_host(data)
-        cube = m.geom("cube").id
-        gaps = [
-            mujoco.mj_geomDistance(m, host, m.geom(f"{side}_pad").id, cube, 5.0, None) for side in ("left", "right")
-        ]
-        assert np.asarray(seen(data)["pad_gaps"]) == pytest.approx(gaps, abs=2e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lifted", [True, False])
-def test_a_cube_is_carried_or_shoved_to_its_goal(stepped, lifted):
-    """By a script, along x: both succeed, and only the first is as told."""
-    task, step, reset = stepped["gantry-place"]
-    first = reset(jax.random.key(0))
-    cube = np.asarray(first.info["cube_pos"])
-    goal = np.array([0.15, cube[1], gantry.HALF])
-    data = first.data.replace(mocap_pos=jnp.array([[*goal[:2], 0.001]]))
-    states = [first.replace(data=data, info=first.info | {"goal_pos": jnp.asarray(goal, jnp.float32)})]
-
-    def go(place: Any, opened: float, slow: float = 1.0) -> None:
-        for _ in range(60):
-            way = np.asarray(place) - np.asarray(states[-1].info["gripper_pos"])
-            if np.abs(way).max() < 0.005:
-                return
-            action = [*(slow * np.clip(way / 0.06, -1.0, 1.0)), opened]
-            states.append(step(states[-1], jnp.asarray(action, jnp.float32)))
-
-    go([*cube[:2], 0.11], 1.0)
-    go(cube, 1.0)
-    if lifted:
-        for _ in range(8):
-            states.append(step(states[-1], jnp.array([0.0, 0.0, 0.0, -1.0])))
-        go([*cube[:2], 0.1], -1.0)
-        go([*goal[:2], 0.1], -1.0)
-        go([*goal[:2], 0.026], -1.0, slow=0.4)
-    else:
-        go(goal + [0.025, 0.0, 0.0], 1.0)  # the left pad behind the cube
-    value, extra = evaluate_metric(task.score(), states[1:], states[0])
-    assert value == 1.0 and len(states) < task.horizon
-    carried, gentle = float(extra["carried"]), float(extra["gentle"])
-    assert (carried > 0.8 and gentle > 0.9) if lifted else (carried == 0.0 and gentle < 0.5)
-
-
 # ---- what every task owes
 
 
@@ -406,8 +340,6 @@ def test_a_cube_is_carried_or_shoved_to_its_goal(stepped, lifted):
          ("data.qpos", "data.ctrl", "info.prev_ctrl")),
         ("panda-push", ("info.puck_vel", "data.qvel", "data.actuator_force"),
          ("data.qpos", "data.ctrl", "info.prev_ctrl", "info.goal_pos", "info.start_pos")),
-        ("gantry-place", ("data.qvel", "data.ctrl", "data.actuator_force", "info.cube_vel"),
-         ("data.qpos", "info.goal_pos", "info.start_pos", "info.gripper_pos")),
         ("package-push", ("data.qvel", "data.ctrl", "data.actuator_force", "info.package_vel"),
          ("data.qpos", "info.goal_pos", "info.start_pos", "info.local_package")),
     ],

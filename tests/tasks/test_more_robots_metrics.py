@@ -6,12 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from jaxreward.tasks import measure_of
 from jaxreward.tasks.robots.cabinet import PandaCabinet
-from jaxreward.tasks.robots.gantry import GantryPlace
 from jaxreward.tasks.robots.package import PackagePush
 from jaxreward.tasks.robots.push import PandaPush
 from jaxreward.tasks.robots.quadcopter import QuadcopterHover
@@ -120,26 +118,6 @@ def test_a_package_is_pushed_with_both_hands():
     assert (float(value), said) == (1.0, pytest.approx([1.0, 0.5 / 0.9, 1.0, 1.0])), "one hand is not both"
 
 
-def test_a_cube_is_carried_as_told():
-    at = lambda x, z=0.1, grip=4.0, speed=0.0: moment(  # noqa: E731
-        cube_pos=(x, 0.0, z), goal_pos=(0.2, 0.0, 0.025), start_pos=(0.0, 0.0, 0.025), cube_vel=(speed, 0.0, 0.0),
-        cube_goal_dist=float(np.hypot(0.2 - x, z - 0.025)), grip_force=grip,
-    )  # fmt: skip
-
-    def seen(*states):
-        task = GantryPlace(horizon=len(states) - 1)
-        value, extra = evaluate_metric(task.score(), states[1:], states[0])
-        return float(value), [float(extra[subtask.metric]) for subtask in task.instruction().subtasks]
-
-    first = at(0.0, 0.025, grip=0.0)
-    assert seen(first, first) == (0.0, [0.0, 0.0, 0.0, 0.0])
-    value, (grasped, carried, placed, gentle) = seen(first, at(0.1), at(0.2), at(0.2, 0.03))
-    assert (value, grasped, placed, gentle) == (1.0, 1.0, 1.0, 1.0) and 0.6 < carried < 1.0
-    assert seen(first, at(0.1, 0.025), at(0.2, 0.025)) == (1.0, [1.0, 0.0, 1.0, 1.0]), "held and not lifted"
-    shoved = seen(first, at(0.1, 0.025, grip=0.5, speed=0.5), at(0.2, 0.025, grip=0.0, speed=0.3))
-    assert shoved == (1.0, [0.0, 0.0, 1.0, 0.0])
-
-
 def test_opening_is_to_pass_39_centimetres_at_some_step():
     task = PandaCabinet(horizon=4)
     at = pulled
@@ -160,5 +138,4 @@ def test_sparse_rewards_are_paid_at_the_goal():
     assert pay(quadruped, command_error=(0.0, 0.0, 0.0), upvector=tipped) == 0.0
     assert (pay(cabinet, drawer_pos=0.4), pay(cabinet, drawer_pos=0.38)) == (1.0, 0.0)
     assert (pay(PandaPush(), puck_goal_dist=0.04), pay(PandaPush(), puck_goal_dist=0.06)) == (1.0, 0.0)
-    assert (pay(GantryPlace(), cube_goal_dist=0.019), pay(GantryPlace(), cube_goal_dist=0.021)) == (1.0, 0.0)
     assert (pay(PackagePush(), package_goal_dist=0.14), pay(PackagePush(), package_goal_dist=0.16)) == (1.0, 0.0)

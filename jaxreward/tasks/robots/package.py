@@ -54,12 +54,12 @@ class PackagePush(MuJoCoTask):
     substeps: ClassVar[int] = 2
     state_notes = (
         "qpos is [robot x, y (m) and heading (rad), package x, y (m) and heading (rad)], qvel their velocities. x is\n"
-        "forward at the beginning and y left; headings are turns about the vertical. The robot moves over the floor\n"
-        "in any direction and turns. Its hands are 0.32 m in front of its middle and 0.13 m to its left and right,\n"
-        "each a ball of radius 0.05 m; its trunk is one of 0.18 m. The package is 0.3 m deep (along its own x) and\n"
-        "0.44 m wide; it never tips over, and glides when it is hit: by a third of a metre for each metre a second.\n"
-        "Hands and trunk touch the package, the hands with friction. At the beginning the robot stands before it, and\n"
-        "the goal is behind it, 0.8 to 1.7 m away. A control step lasts 0.04 s."
+        "about forward at the beginning, y left; headings are turns about the vertical. The robot moves over the\n"
+        "floor in any direction and turns. Its hands are 0.32 m in front of its middle and 0.13 m to its left and\n"
+        "right, each a ball of radius 0.05 m; its trunk is one of 0.18 m. The package is 0.3 m deep (along its own x)\n"
+        "and 0.44 m wide; it never tips over, and glides when it is hit: by a third of a metre for each metre a\n"
+        "second. Hands and trunk touch the package, the hands with friction. At the beginning the robot stands before\n"
+        "it, and the goal is beyond it, 0.8 to 1.7 m from the package. A control step lasts 0.04 s."
     )
     own_words: ClassVar[Mapping[str, str]] = {
         "data.qpos": "positions and headings: see below",

@@ -73,7 +73,7 @@ SUBTASK_TERMS = {
 
 FEATURES = (
     Template("package_metres", "position package basic", "From the robot to the package.", "to_package(state)", 2),
-    Template("package_fine", "position package scales", "The same, saturating at about 20 cm.",
+    Template("package_fine", "position package scales", "The same from 0.52 m ahead on, saturating at 20 cm.",
              "jnp.tanh(5.0 * (to_package(state) - jnp.array([0.52, 0.0])))", 2),
     Template("package_turned", "orientation package basic", "Sine and cosine of the package's turn from the robot's.",
              'jnp.stack([jnp.sin(state.info["package_turn"]), jnp.cos(state.info["package_turn"])])', 2),
@@ -150,7 +150,7 @@ TERMS = (
              "-jnp.maximum(speed(next_state) - 0.4, 0.0)", 1, STEP),
     Template("speed_cost", "penalty velocity package", "Minus the squared speed of the package.",
              "-speed(next_state) ** 2", 1, NEAR),
-    Template("facing", "shaping orientation", "How much the robot faces the goal from behind the package.",
+    Template("facing", "shaping orientation", "Cosine of the robot's heading and the way from package to goal.",
              "course(next_state)[0]", 1, SMALL),
     Template("turning_cost", "penalty velocity", "Minus the squared turning of robot and package.",
              "-(next_state.data.qvel[2] ** 2 + next_state.data.qvel[5] ** 2)", 1, SMALL),
