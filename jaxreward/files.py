@@ -162,16 +162,18 @@ def require_folder(path: Path) -> None:
 def require_tree(path: Path) -> None:
     """Raise `NotAFile` if a folder is a link, or holds anything else than regular files and folders at any depth.
 
-    For libraries that open files by themselves; a folder that does not exist passes.
+    For libraries that open files by themselves; a folder that does not exist passes, and so does what another thread
+    removes or renames meanwhile, as orbax does with what it has written.
     """
     require_folder(path)
-    folders = [path] if path.exists() else []
+    folders = [path]
     while folders:
-        with os.scandir(folders.pop()) as entries:
+        with suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(Path(entry.path))
-                else:
+                    continue
+                with suppress(FileNotFoundError):
                     _require(Path(entry.path), entry.stat(follow_symlinks=False), stat.S_ISREG)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +130,29 @@ def test_a_tree_has_files_and_folders_alone(tmp_path: Path):
     fifo(tmp_path / "a" / "b" / "d")
     with pytest.raises(NotAFile, match="it is a pipe"):
         files.require_tree(tmp_path / "a")
+
+
+def test_what_vanishes_while_a_tree_is_looked_at_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a folder of another thread's checkpoint does, which is renamed when it is whole."""
+    for folder in ("gone", "kept"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "file").write_text("x")
+    look = os.scandir
+
+    def renaming(path: Path) -> Any:
+        found = look(path)
+        if Path(path) == tmp_path:
+            listed = list(found)
+            (tmp_path / "gone").rename(tmp_path.with_name("elsewhere"))
+            return nullcontext(listed)
+        return found
+
+    monkeypatch.setattr(files.os, "scandir", renaming)
+    files.require_tree(tmp_path)
+    monkeypatch.undo()
+    zeros(tmp_path / "kept" / "link")
+    with pytest.raises(NotAFile):
+        files.require_tree(tmp_path)
 
 
 def test_a_file_is_written_whole_with_the_usual_permissions(tmp_path: Path):
