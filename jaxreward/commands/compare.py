@@ -13,7 +13,7 @@ from jaxreward.commands.evolve import TOPICS
 from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.commands.spending import Spending, confirm, spending_of, total_of
-from jaxreward.comparison.cells import Cell, SearchCell, exit_code, own_programs
+from jaxreward.comparison.cells import Cell, SearchCell, exit_code
 from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.outcome import conclude, merge, print_json
 from jaxreward.comparison.running import examine, hiding, keep, work
@@ -22,6 +22,7 @@ from jaxreward.config import is_file
 from jaxreward.errors import UserError
 from jaxreward.evolution.costs import cost_s, search_s
 from jaxreward.evolution.presets import quick_learner
+from jaxreward.programs import Program
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.registry import load_proposer
 from jaxreward.reports.live import Live
@@ -103,7 +104,7 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
         if status == "done":
             continue
         task, last = s.make_task(), s.final_steps or s.steps
-        programs = 1 if isinstance(cell, SearchCell) else len(own_programs(task))
+        programs = 1 if isinstance(cell, SearchCell) else len(Program.own(task))
         steps += programs * s.final_seeds * last
         seconds += cost_s(task, s.hyper, programs, s.final_seeds, last, episodes=s.eval_episodes)
         if isinstance(cell, SearchCell):

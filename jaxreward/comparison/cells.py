@@ -147,11 +147,6 @@ class SearchCell:
         return Unfinished(self.label, outcome.reason, outcome.exit_code != USAGE_EXIT_CODE)
 
 
-def own_programs(task: Task) -> list[Program]:
-    """The task's own observation with its sparse reward, and with a person's dense one where there is one."""
-    return [Program.default(task), *([Program.dense(task)] if hasattr(task, "dense_reward") else [])]
-
-
 @dataclass(frozen=True)
 class SparseCell:
     """The task's own observation with its sparse reward, and with a person's dense one where there is one, trained on
@@ -175,11 +170,11 @@ class SparseCell:
         known = read_sparse(self.path)
         if known is None:
             return
-        s, digest, code = self.settings, Program.default(task).digest, self._code(task)
+        s, code = self.settings, self._code(task)
+        digest, *dense = (program.digest for program in Program.own(task))
         if known.code and code.text:
             began = Identity(known.code, known.parts)
             require_same_file_code(file_of(s.task), self.path, began, code, known.versions, _ELSEWHERE)
-        dense = [program.digest for program in own_programs(task)[1:]]
         if (
             known.digest != digest
             or (known.dense and [known.dense.digest] != dense)
@@ -204,8 +199,7 @@ class SparseCell:
 
     def run(self, task: Task, tools: Tools) -> Unfinished | None:
         s, steps = self.settings, self.settings.final_steps or self.settings.steps
-        programs = own_programs(task)
-        half_done, code = s.out / "sparse-checkpoints", self._code(task)
+        programs, half_done, code = Program.own(task), s.out / "sparse-checkpoints", self._code(task)
         try:
             trained = train(
                 task, programs, s.hyper, seeds=range(FIRST_SEED, FIRST_SEED + s.final_seeds), steps=steps,

@@ -198,6 +198,11 @@ class Program:
         observation, reward = default_observation(task, spec), default_reward(task, spec, "dense")
         return assemble("", name, spec, observation, reward, reward_nodes=0)
 
+    @staticmethod
+    def own(task: Any) -> list[Program]:
+        """The task's own observation with its sparse reward, and with the dense one where there is one."""
+        return [Program.default(task), *([Program.dense(task)] if hasattr(task, "dense_reward") else [])]
+
 
 def default_observation(task: Any, spec: Spec) -> Half:
     """The task's default observation as a tape, traced here: a task is trusted."""

@@ -196,8 +196,7 @@ class OwnInterfaces(FreshTraining):
         return 1 + hasattr(self.task(), "dense_reward")
 
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
-        dense = [Program.dense(self.task())] if self.programs() > 1 else []
-        return train(self.task(), [Program.default(self.task()), *dense], self.ppo(), **how)
+        return train(self.task(), Program.own(self.task())[: self.programs()], self.ppo(), **how)
 
     def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
         found: dict[str, Any] = {"steps": result.feedback(0).steps}

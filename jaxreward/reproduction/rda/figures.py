@@ -80,6 +80,7 @@ class RDAEntry(Entry):
 
     budget: ClassVar[Budget] = Budget(seeds=3, steps=0, candidates=CANDIDATES)
     folder: ClassVar[str] = "rda"
+    parts: ClassVar[tuple[str, ...]] = TASKS
     heading: ClassVar[str]
 
     @abstractmethod
@@ -120,7 +121,6 @@ class Figure4(RDAEntry):
 
     name: ClassVar[str] = "rda/figure4"
     summary: ClassVar[str] = "alignment and success of sparse, dense, Eureka's and RDA's rewards, three robots"
-    parts: ClassVar[tuple[str, ...]] = TASKS
     heading: ClassVar[str] = "rewards"
 
     def rows(self, part: str, plan: Plan) -> Mapping[str, tuple[Sequence[Cell], str, Rates]]:
@@ -153,7 +153,6 @@ class Figure7a(RDAEntry):
 
     name: ClassVar[str] = "rda/figure7a"
     summary: ClassVar[str] = "RDA by parts: from Eureka, warm starts, what was seen, subtasks"
-    parts: ClassVar[tuple[str, ...]] = TASKS
     heading: ClassVar[str] = "method"
 
     def rows(self, part: str, plan: Plan) -> Mapping[str, tuple[Sequence[Cell], str, Rates]]:
@@ -165,7 +164,6 @@ class Figure7b(RDAEntry):
 
     name: ClassVar[str] = "rda/figure7b"
     summary: ClassVar[str] = "RDA with 1, 2, 4 and 8 candidates in each iteration"
-    parts: ClassVar[tuple[str, ...]] = TASKS
     heading: ClassVar[str] = "candidates"
 
     def rows(self, part: str, plan: Plan) -> Mapping[str, tuple[Sequence[Cell], str, Rates]]:

@@ -35,6 +35,10 @@ HALF = (0.15, 0.22)
 """Half the sides of the package (m)."""
 HAND = 0.05
 """Radius of a hand (m)."""
+TRUNK = 0.18
+"""Of its trunk (m)."""
+REACH = 0.52
+"""Metres from the robot's middle to the package's when both hands are on its near side."""
 HANDS = ((0.32, 0.13), (0.32, -0.13))
 """Where the hands are, from the robot's middle: forward and left (m)."""
 
@@ -117,7 +121,7 @@ class PackagePush(MuJoCoTask):
             "package_pos": place, "package_vel": data.qvel[3:5], "goal_pos": goal,
             "local_package": _turned(place - data.qpos[:2], -heading), "local_goal": _turned(goal - place, -heading),
             "package_turn": turn - heading, "hand_gaps": jnp.stack([gap(hand, HAND) for hand in hands]),
-            "trunk_gap": gap(data.qpos[:2], 0.18), "package_goal_dist": jnp.linalg.norm(goal - place),
+            "trunk_gap": gap(data.qpos[:2], TRUNK), "package_goal_dist": jnp.linalg.norm(goal - place),
         }  # fmt: skip
 
     def first_info(self, data: Data, key: jax.Array) -> dict[str, Any]:
@@ -162,7 +166,7 @@ class PackagePush(MuJoCoTask):
         are; being there; speed above 0.4 m/s and actions cost."""
         info, left = next_view.info, next_view.info["package_goal_dist"]
         course = info["local_goal"] / jnp.maximum(left, 1e-3)
-        behind = jnp.linalg.norm(info["local_package"] - 0.52 * course)
+        behind = jnp.linalg.norm(info["local_package"] - REACH * course)
         held = (info["hand_gaps"] < TOUCHING).all()
         near = jnp.exp(-4.0 * jnp.maximum(info["hand_gaps"], 0.0)).mean()
         touch = 0.3 * near + 0.2 * jnp.exp(-4.0 * behind) + 0.5 * held
