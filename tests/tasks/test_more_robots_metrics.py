@@ -74,6 +74,8 @@ def test_a_drawer_is_opened_as_told():
     assert subtasks_done(*well) == {"reach": 1.0, "hold": 1.0, "pull": 1.0, "gently": 1.0}
     half = [still, pulled(0.1), pulled(0.2, right=0.01), pulled(0.195, speed=-0.1)]
     assert subtasks_done(*half) == {"reach": 1.0, "hold": 0.5, "pull": 0.2 / 0.39, "gently": 1.0}
+    shaken = [still, pulled(0.2, right=0.01), pulled(0.1), pulled(0.2), pulled(0.1), pulled(0.2)]
+    assert subtasks_done(*shaken)["hold"] == 0.0, "way made a second time does not count"
     flung = [still, pulled(0.2, speed=0.6, away=0.3), pulled(0.4, speed=0.2, away=0.5)]
     assert subtasks_done(*flung) == {"reach": 0.0, "hold": 0.0, "pull": 1.0, "gently": 0.5}
     assert subtasks_done(still, pulled(0.4, speed=9.0))["gently"] == 0.0
@@ -103,6 +105,8 @@ def test_a_puck_is_pushed_as_told():
     assert hit == (1.0, [1.0, pytest.approx(0.01 / 0.2), 1.0, 0.0]), "success does not say how"
     nudged = pushed_as_told(first, shoved(0.525), shoved(0.525, speed=0.0))[1]
     assert nudged == [1.0, *[pytest.approx(0.025 / 0.15)] * 3], "a manner counts as far as something comes of it"
+    again = [shoved(0.6, gap=0.1), shoved(0.55), shoved(0.6), shoved(0.55), shoved(0.6)]
+    assert pushed_as_told(first, *again)[1][1] == 0.0, "way made a second time does not count"
     assert pushed_as_told(first, shoved(0.7, broken=True)) == (0.0, [0.0, 0.0, 0.0, 0.0])
 
 

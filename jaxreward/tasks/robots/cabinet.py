@@ -96,7 +96,7 @@ class PandaCabinet(PandaTask):
         return WithExtraMetrics(
             Reached(lambda state: _out(state) > OPEN),
             {"farthest": Most(_out), "mean_position": mean, "reached": Reached(_at_handle),
-             "held": KeptShare(lambda state, after: _out(after) - _out(state), _between, STILL),
+             "held": KeptShare(_out, _between, STILL),
              "pulled": Most(_out, 1.0 / OPEN), "gentle": Slow(_speed, _out, GENTLE, STILL)},
         )  # fmt: skip
 

@@ -34,15 +34,17 @@ class Most:
 
 @dataclass(frozen=True)
 class KeptShare:
-    """Of the way that something moved, the share at whose end it was `kept` as it is to be.
+    """Of the way that something was brought, the share at whose end it was `kept` as it is to be.
+
+    Way that is made a second time does not count, so going to and fro changes nothing.
 
     Args:
-        moved: the way of a step, from the state before it and the one after it (m).
+        way: how far it is on its way, from where it began (m); 0 where the simulation failed.
         kept: whether it is kept so.
         least: a way of no more is none (m).
     """
 
-    moved: Callable[[Any, Any], jax.Array]
+    way: OfState
     kept: OfState
     least: float
 
@@ -52,8 +54,9 @@ class KeptShare:
     def update(
         self, acc: tuple[jax.Array, jax.Array], state: Any, action: jax.Array, next_state: Any
     ) -> tuple[jax.Array, jax.Array]:
-        way = jnp.maximum(self.moved(state, next_state), 0.0)
-        return acc[0] + way, acc[1] + way * self.kept(next_state)
+        farthest, kept = acc
+        beyond = jnp.maximum(self.way(next_state) - farthest, 0.0)
+        return farthest + beyond, kept + beyond * self.kept(next_state)
 
     def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
         return jnp.where(acc[0] > self.least, acc[1] / jnp.maximum(acc[0], self.least), 0.0)

@@ -40,7 +40,7 @@ class Pushing:
         brought = Most(self.brought)
         return WithExtraMetrics(
             Reached(self.on_goal),
-            {"touched": Reached(self.touches), "pushed": Both(KeptShare(self.way, self.touches, self.still), brought),
+            {"touched": Reached(self.touches), "pushed": Both(KeptShare(self.nearer, self.touches, self.still), brought),
              "brought": brought, "gentle": Both(Slow(self.speed, self.away, self.gentle, self.still), brought)},
         )  # fmt: skip
 
@@ -52,9 +52,9 @@ class Pushing:
         """Whether it is on the goal; never where the simulation failed."""
         return ~state.data.broken & (self._left(state) < self.near)
 
-    def way(self, state: RobotState, after: RobotState) -> jax.Array:
-        """What it came nearer to the goal in a step (m); none where the simulation failed."""
-        return jnp.where(after.data.broken, 0.0, self._left(state) - self._left(after))
+    def nearer(self, state: RobotState) -> jax.Array:
+        """How much nearer to the goal it is than where it began (m); 0 where the simulation failed."""
+        return jnp.where(state.data.broken, 0.0, self._whole(state) - self._left(state))
 
     def away(self, state: RobotState) -> jax.Array:
         """How far it is from where it began (m); 0 where the simulation failed."""
@@ -63,8 +63,8 @@ class Pushing:
 
     def brought(self, state: RobotState) -> jax.Array:
         """Of the way to where it is on the goal, the share that is made; 0 where the simulation failed."""
-        whole = jnp.linalg.norm(state.info["goal_pos"] - state.info["start_pos"]) - self.near
-        share = 1.0 - jnp.maximum(self._left(state) - self.near, 0.0) / jnp.maximum(whole, 1e-3)
+        whole = jnp.maximum(self._whole(state) - self.near, 1e-3)
+        share = 1.0 - jnp.maximum(self._left(state) - self.near, 0.0) / whole
         return jnp.where(state.data.broken, 0.0, jnp.clip(share, 0.0, 1.0))
 
     def speed(self, state: RobotState) -> jax.Array:
@@ -73,3 +73,6 @@ class Pushing:
 
     def _left(self, state: RobotState) -> jax.Array:
         return state.info[f"{self.thing}_goal_dist"]
+
+    def _whole(self, state: RobotState) -> jax.Array:
+        return jnp.linalg.norm(state.info["goal_pos"] - state.info["start_pos"])
