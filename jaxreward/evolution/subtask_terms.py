@@ -1,4 +1,4 @@
-"""The contract of rewards with subtasks: one named term for each, and no other."""
+"""The contract of rewards with subtasks: the sum of one named term for each, and of nothing else."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ def broken_contract(request: Request, verdict: Verdict) -> Failure | None:
         return None
     wanted = [subtask.name for subtask in read_subtasks(request.plan.words)]
     terms = list(verdict.summary.terms)
-    if not wanted or set(terms) == set(wanted):
+    sums = all(notice.kind != "terms_do_not_sum" for notice in verdict.notices)
+    if not wanted or (set(terms) == set(wanted) and sums):
         return None
     lacking, other = [name for name in wanted if name not in terms], [name for name in terms if name not in wanted]
     faults = [f"it lacks {', '.join(lacking)}"] if lacking else []
     faults += [f"it has {', '.join(other)}, which {'is' if len(other) == 1 else 'are'} no subtask"] if other else []
+    faults += [] if sums else ["they do not sum to it"]
     return Failure(
         stage="contract",
-        message=f"the reward must have one term for each subtask, and no other: {' and '.join(faults)}",
+        message=f"the reward must be the sum of one term for each subtask, and no other: {' and '.join(faults)}",
         hint=f"return the sum of the terms and a dictionary of the terms with the keys {', '.join(wanted)}",
     )

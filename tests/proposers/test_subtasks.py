@@ -11,7 +11,7 @@ from jaxreward.evolution.subtask_terms import broken_contract
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import Gene, read, write
 from jaxreward.proposers.genetic.subtasks import groups_of
-from jaxreward.records import Instruction, ProgramSummary, Seen, Subtask, Verdict, Watched, read_subtasks
+from jaxreward.records import Instruction, Notice, ProgramSummary, Seen, Subtask, Verdict, Watched, read_subtasks
 from jaxreward.tasks import card, make_task
 from tests.proposers.material import request, result
 
@@ -198,6 +198,9 @@ def test_the_contract():
     assert broken_contract(request("improve", result("", 0.5)), verdict("speed")) is None
     assert broken_contract(request("implement", plan=plan(operator="plan")), verdict("speed")) is None
     assert broken_contract(asked, Verdict()) is None
+    apart = verdict(*NAMES).model_copy(update={"notices": (Notice(kind="terms_do_not_sum", message="apart"),)})
+    assert "they do not sum to it" in str(broken_contract(asked, apart))
+    assert broken_contract(request("improve", result("", 0.5)), apart) is None, "a remark elsewhere"
 
 
 def test_a_repair_is_held_to_it_too():
