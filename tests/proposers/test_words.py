@@ -9,8 +9,9 @@ import pytest
 from jaxreward.proposers.genetic.planning import named
 from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT
 from jaxreward.proposers.replies.schemas import SENTENCES
+from jaxreward.proposers.replies.seen import read_scores
 from jaxreward.proposers.replies.words import read_words
-from jaxreward.records import Failure
+from jaxreward.records import Failure, read_subtasks
 
 
 def failure(operator: str, text: str, finish: str = "") -> Failure:
@@ -58,6 +59,15 @@ PLAN = plan(("near", "closer pays"), ("farAway", "distance costs"))
 )
 def test_a_plan_is_read_from_any_usual_form(text: str):
     assert read_words("plan", text) == NEAR_FAR
+
+
+def test_a_subtask_whose_name_begins_with_a_digit_is_kept():
+    said = read_words("divide", json.dumps({"subtasks": [{"name": "2 hands", "purpose": "both hands on it"}]}))
+    assert [s.name for s in read_subtasks(said)] == ["_2_hands"]
+    seen = read_scores(
+        json.dumps({"subtasks": [{"subtask": "_2_hands", "why": "both", "score": 1.0}]}), "", ["_2_hands"]
+    )
+    assert seen["_2_hands"].score == 1.0
     assert read_words("plan", NEAR_FAR) == NEAR_FAR and named(NEAR_FAR) == ("near", "far_away")
 
 

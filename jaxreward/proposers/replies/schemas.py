@@ -40,11 +40,11 @@ _SENTENCE_END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<=[.!?]) (?=[^a-z]
 
 
 def identifier(name: str) -> str:
-    """A name in snake_case."""
+    """A name in snake_case; one that begins with a digit gets an underscore before it."""
     name = re.sub(r"\([^()]{0,80}\)", " ", name[: 2 * _NAME]).strip()
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name) if " " not in name else name
     if identifier := re.sub(r"[^a-z0-9]+", "_", name.lower())[:_NAME].strip("_"):
-        return identifier
+        return f"_{identifier}" if identifier[0].isdigit() else identifier
     raise ValueError("a name needs letters or digits")
 
 
