@@ -67,6 +67,7 @@ def run(checker, tmp_path_factory):
     return run_search(settings, Silent(), task=TASK, checker=checker), out / "run"
 
 
+@pytest.mark.slow
 def test_every_search_tells_it_beside_success(run):
     outcome, path = run
     view = RunView.read(path)

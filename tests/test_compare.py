@@ -160,6 +160,7 @@ def test_an_interrupted_comparison_continues(copy: Path, tiny: str, whole: Path)
     assert table(copy) == table(whole) and figures(copy) == figures(whole)
 
 
+@pytest.mark.slow
 def test_shards_merge_to_the_whole(tiny: str, tmp_path: Path, whole: Path, capsys: pytest.CaptureFixture[str]):
     parts = [tmp_path / "a", tmp_path / "b"]
     for i, out in enumerate(parts, start=1):
@@ -219,6 +220,7 @@ def test_a_failed_cell_is_reported_and_the_others_continue(
     assert "| limen |" in (copy / "comparison.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_cell_that_raises_is_reported_and_tried_again(
     copy: Path, tiny: str, whole: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

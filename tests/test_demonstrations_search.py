@@ -73,6 +73,7 @@ def whole(settings: EvolveSettings, machine: dict[str, Any], tmp_path_factory: p
     return run_search(dataclasses.replace(settings, out=out), Silent(), **machine), out / "run"
 
 
+@pytest.mark.slow
 def test_the_goal_is_found_from_the_data_alone(whole: Any) -> None:
     outcome, _ = whole
     best = outcome.best

@@ -310,6 +310,7 @@ def test_seeds_and_budgets_follow_the_results(machine, tmp_path):
     assert substance(tmp_path / "again" / "run") == substance(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_who_may_be_the_best_is_trained_again_on_fresh_seeds(machine, tmp_path):
     """By seeds that did not choose it; what they cost counts, and the log resumes to the same."""
     how: Any = {"confirm_seeds": 2, "generation": 4, "final_seeds": 0, "baselines": ()}

@@ -72,6 +72,7 @@ def compiled(folder: Path, task: Any, checker: Any, **changed: Any) -> list[int]
     return watcher.after
 
 
+@pytest.mark.slow
 def test_later_generations_compile_nothing(tmp_path, task_of, checker, monkeypatch):
     first, *later = compiled(tmp_path / "with", task_of("probe-corridor"), checker)
     assert len(later) >= 2 and all(after == first > 0 for after in later)

@@ -209,6 +209,7 @@ print(json.dumps({"status": status, "success": result.success.shape}))
 """
 
 
+@pytest.mark.slow
 def test_without_extras_a_program_trains_and_a_search_ends_with_one_sentence_on_its_report(
     light: dict[str, str], tmp_path: Path
 ):

@@ -145,6 +145,7 @@ def trained() -> Any:
                  eval_episodes=64)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_measure_to_minimise_falls_in_training(trained):
     assert trained.measure == MISS and trained.extra_metrics == trained.told == ("hit", "sum")
     curve = trained.success_curve.mean(1)
@@ -329,6 +330,7 @@ def searched(checker, tmp_path_factory) -> Any:
     return run_search(settings, Silent(), task=TASK, checker=checker)
 
 
+@pytest.mark.slow
 def test_a_search_finds_the_least(searched):
     results = [
         r for e in read_log(searched.path / "events.jsonl") if isinstance(e.event, Trained) for r in e.event.results
@@ -389,6 +391,7 @@ def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_comparison_trains_a_persons_reward_beside_the_sparse_one(checker, tmp_path):
     settings = EvolveSettings(task="aim", out=tmp_path, final_seeds=2, steps=256, eval_episodes=8, ppo=SMALL)
     cell = SparseCell(settings)

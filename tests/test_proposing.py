@@ -151,6 +151,7 @@ def test_a_repair_request_carries_the_failed_candidate(whole):
     assert [len(e.requests) for e in events(out, Repair)] == [2, 1, 1]
 
 
+@pytest.mark.slow
 def test_after_a_kill_at_any_event_no_call_is_lost_or_repeated(machine, whole, tmp_path):
     main, out, _ = whole
     lines = (out / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)

@@ -82,6 +82,7 @@ def rate(run: Path, url: str, *words: str) -> int:
     ])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_best_and_baselines_are_rated_by_frames_alone(run, capsys):
     bodies = list[dict[str, Any]]()
 

@@ -345,6 +345,7 @@ def searched(checker: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     return out, json.loads((out / "figure4.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_search_of_figure_4_is_judged_on_held_out_episodes(searched: tuple[Path, dict[str, Any]]) -> None:
     out, whole = searched
     (cell,) = whole["cells"]

@@ -45,6 +45,7 @@ def searched(tmp_path_factory) -> Path:
     return out / "found"
 
 
+@pytest.mark.slow
 def test_a_search_trains_with_it_and_keeps_its_policy(searched):
     settings = started_settings(searched)
     assert settings.learner == "sac" and settings.hyper == settings.sac and settings.sac.value_hidden == (8,)

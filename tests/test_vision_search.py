@@ -74,6 +74,7 @@ def events_of(run: Any) -> list[Any]:
     return [entry.event for entry in read_log(run / "events.jsonl")]
 
 
+@pytest.mark.slow
 def test_the_model_decides_which_agent_is_best(judged):
     outcome, run, _ = judged
     events = events_of(run)

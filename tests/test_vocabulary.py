@@ -102,6 +102,7 @@ def test_a_damaged_vocabulary_is_named(text, tmp_path):
         read_vocabulary(tmp_path / FILE)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unoptimised", "unsynced")
 def test_a_search_with_a_derived_vocabulary_is_the_same_resumed(tmp_path, checker, monkeypatch):
     task = make_task("probe-choice")

@@ -83,6 +83,7 @@ def searched(checker: Checker, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return outcome, folder / "run"
 
 
+@pytest.mark.slow
 def test_the_wrong_reward_is_the_best_until_its_policy_is_seen(searched: tuple[Any, Path]) -> None:
     outcome, path = searched
     results = outcome.progress.results

@@ -26,6 +26,7 @@ def searched(tmp_path_factory) -> Path:
     return out / "found"
 
 
+@pytest.mark.slow
 def test_both_winners_of_a_search_are_in_its_log(searched):
     found = winners(searched)
     assert found.chosen.candidate.operator != "keep" and found.confirmed.score is not None
@@ -65,6 +66,7 @@ def test_means_are_over_the_searches_of_a_task():
     assert (two["task"], two["unconfirmed"]["fresh"]) == ("b", 0.5)
 
 
+@pytest.mark.slow
 def test_a_search_that_was_not_confirmed_is_one_sentence(tmp_path, capsys):
     assert main([]) == 2
     assert jaxreward([*SEARCH, "--name", "plain", "--out", str(tmp_path)]) == 0

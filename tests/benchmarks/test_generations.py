@@ -115,6 +115,7 @@ def test_a_population_of_known_parts_compiles_nothing(two, tmp_path: Path, monke
     assert other["known"] == 2 and other["functions"] == 0 and other["compile_s"] == 0
 
 
+@pytest.mark.slow
 def test_a_bank_is_compared_with_programs_as_code(two, tmp_path: Path, capsys):
     out = tmp_path / "agreement.json"
     write_programs(tmp_path / "xland-easy.json.gz", two)

@@ -66,6 +66,7 @@ def test_the_new_task_trains_and_a_program_helps(monkeypatch: pytest.MonkeyPatch
     assert program > 0.9 and program > default + 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unoptimised")
 def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch, checker: Checker):
     """A few updates; programs of its vocabulary pass their checks; what the wind will do is not in view."""

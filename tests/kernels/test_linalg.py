@@ -106,6 +106,7 @@ def test_jax_0_10_up_to_0_11_0_is_affected():
     assert [v for v in versions if linalg.affected(v)] == ["0.10", "0.10.2", "0.11.0rc1"]
 
 
+@pytest.mark.slow
 @REPLACED
 @pytest.mark.parametrize("n", [N, linalg.LARGEST + 1])
 def test_nothing_that_a_program_may_use_is_left_to_lapack(n):

@@ -185,6 +185,7 @@ def test_importing_the_proposers_does_not_import_litellm():
     assert python(code).returncode == 0
 
 
+@pytest.mark.slow
 def test_preparing_a_call_asks_no_network_and_prints_nothing():
     """Whatever comes first imports litellm, which would fetch a price list."""
 

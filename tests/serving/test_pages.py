@@ -68,6 +68,7 @@ def test_the_list_follows_a_run(chromium, growing):
         page.close()
 
 
+@pytest.mark.slow
 def test_the_report_follows_a_run_unless_it_is_read(chromium, growing):
     runs, log = growing
     with serving(runs) as client:

@@ -24,6 +24,7 @@ def mix(*names: str) -> Any:
     return make_task(f"babyai/{'+'.join(names)}", starts=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [ROOM, PAIR], ids=["one room", "two rooms"])
 def test_an_episode_is_as_in_its_own_level(names: tuple[str, ...]) -> None:
     task, rng = mix(*names), np.random.default_rng(0)

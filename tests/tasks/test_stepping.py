@@ -92,6 +92,7 @@ def scans(jaxpr: Any) -> Iterator[int]:
                 yield from scans(inner.jaxpr)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unoptimised")
 def test_training_in_slices_is_training():
     ppo = PPO(envs=8, unroll=4, minibatches=2, epochs=1, hidden=(8,))

@@ -14,6 +14,7 @@ from tests.training.conftest import FAST, FUSED, SEEDS, STEPWISE, budget
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
+@pytest.mark.slow
 def test_a_training_finds_what_was_compiled_ahead(easy, mixed, tiny):
     forget_compiled()
     programs, settings = mixed[:3], budget(tiny)

@@ -142,6 +142,7 @@ def test_a_task_that_needs_memory_is_learned_with_a_gru_only(recalled):
     assert without.success.max() < 0.65 and with_memory.success.min() > 0.95
 
 
+@pytest.mark.slow
 def test_played_episodes_carry_the_memory(recalled):
     task, (_, (ppo, trained)) = recalled
     episodes = play(task, trained.programs[0], trained.variables(0, 0), ppo, episodes=20)

@@ -86,6 +86,7 @@ def test_soft_actors_begin_with_it_too():
     assert_close_trees(kept["params"], start["params"])
 
 
+@pytest.mark.slow
 def test_a_training_that_was_cut_off_goes_on_alike(program, before, tmp_path):
     whole = train(TASK, [program], PLAIN, seeds=1, steps=256, start=before[1])
     saving = Checkpointing(Checkpoints(tmp_path), "t", every_s=0.0)
