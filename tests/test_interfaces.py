@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1] / "interfaces"
 TASKS = {folder.name: folder.name.replace("_", "-") for folder in sorted(ROOT.iterdir()) if folder.is_dir()}
 GRIDS = [folder for folder in TASKS if folder.startswith("xland")]
 REAL = [folder for folder in TASKS if folder not in GRIDS]
-NOT_SEARCHED = {"ant", "ant_lie_down", "ant_patrol_return", "go1_push_recovery", "hopper",
+NOT_SEARCHED = {"ant", "ant_lie_down", "ant_patrol_return", "ball_roll", "door_open", "go1_push_recovery", "hopper",
                 "humanoid", "package_push", "panda_cabinet", "panda_push", "quadruped_velocity",
                 "walker2d"}  # fmt: skip
 NOT_TRAINED = {"humanoid"}

@@ -36,6 +36,8 @@ _PROBES = ("constant", "signal", "delay", "choice", "corridor", "endless", "aim"
 _TASKS: dict[str, Entry] = {
     "ant-lie-down": Entry("brax.ant_tasks", "AntLieDown"),
     "ant-patrol-return": Entry("brax.ant_tasks", "AntPatrolReturn"),
+    "ball-roll": Entry("robots.ball", "BallRoll"),
+    "door-open": Entry("robots.door", "DoorOpen"),
     "go1-push-recovery": Entry("robots.go1", "Go1PushRecovery"),
     "inverted-pendulum": Entry("brax.small", "InvertedPendulum"),
     "package-push": Entry("robots.package", "PackagePush"),

@@ -131,6 +131,10 @@ def near_the_goal(task: Any, state: Any, far: float, rng: np.random.Generator) -
         place[:3] = [0.0, 0.0, 4.0] + far * 0.1 * way
     elif task.name == "panda-cabinet":
         place[9] = 0.39 + 0.03 * (1.0 - far)
+    elif task.name == "ball-roll":
+        place[3:5] = np.asarray(info["goal_pos"]) + far * 0.25 * flat[:2]
+    elif task.name == "door-open":
+        place[0] = 1.9 + 0.1 * (1.0 - far)
     elif task.name == "package-push":
         place[3:5] = np.asarray(info["goal_pos"]) + far * 0.15 * flat[:2]
     elif task.name == "panda-push":

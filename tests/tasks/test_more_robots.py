@@ -34,7 +34,8 @@ from tests.tasks.cases import (
 )
 
 mujoco: Any = compiled  # its functions are known to no type checker
-TASKS = ("quadcopter-hover", "quadruped-velocity", "panda-cabinet", "panda-push", "package-push")
+TASKS = ("quadcopter-hover", "quadruped-velocity", "panda-cabinet", "panda-push", "package-push", "ball-roll",
+         "door-open")  # fmt: skip
 INTERFACES = Path(__file__).resolve().parents[2] / "interfaces"
 
 
@@ -116,6 +117,8 @@ def test_hovering_thrusts_hold_a_level_quadcopter(stepped):
         pytest.param("panda-cabinet", 30, 0.3, 3e-4, marks=pytest.mark.slow),
         pytest.param("panda-push", 30, 0.3, 3e-4, marks=pytest.mark.slow),
         ("package-push", 30, 1.0, 1e-3),
+        ("ball-roll", 30, 1.0, 1e-3),
+        ("door-open", 30, 1.0, 1e-3),
     ],
 )
 def test_physics_are_those_of_mujoco(stepped, name, steps, size, atol):
@@ -340,6 +343,10 @@ def test_both_hands_push_the_package_ahead_of_them(stepped, speed, told):
          ("data.qpos", "data.ctrl", "info.prev_ctrl")),
         ("panda-push", ("info.puck_vel", "data.qvel", "data.actuator_force"),
          ("data.qpos", "data.ctrl", "info.prev_ctrl", "info.goal_pos", "info.start_pos")),
+        ("ball-roll", ("data.qvel", "data.ctrl", "data.actuator_force", "info.ball_vel"),
+         ("data.qpos", "info.goal_pos", "info.start_pos", "info.local_ball")),
+        ("door-open", ("data.qvel", "data.ctrl", "data.actuator_force", "info.door_turn", "info.door_rate"),
+         ("data.qpos", "info.local_exit", "info.left_to_go")),
         ("package-push", ("data.qvel", "data.ctrl", "data.actuator_force", "info.package_vel"),
          ("data.qpos", "info.goal_pos", "info.start_pos", "info.local_package")),
     ],

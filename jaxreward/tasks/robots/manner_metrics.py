@@ -1,5 +1,5 @@
 """In which manner a robot moves something: the largest value of an episode, the share of a way that was made as told,
-and how slow it stayed; the last two are 0 for what did not move."""
+how slow it stayed, and what never happened; the share and the slowness are 0 for what did not move."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class Slow:
     """1 where `speed` never passed `limit`, 0 from three times that on, and between them less the faster it was.
 
     Args:
-        speed: in m/s; infinite where the simulation failed.
-        away: how far what moves is from where it began (m).
-        limit: in m/s.
-        least: farther than that it must have been at some step, or it did not move (m).
+        speed: in m/s or rad/s; infinite where the simulation failed.
+        away: how far what moves is from where it began (m or rad).
+        limit: of the speed.
+        least: farther than that it must have been at some step, or it did not move.
     """
 
     speed: OfState
@@ -89,6 +89,22 @@ class Slow:
     def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
         slow = jnp.clip((3.0 * self.limit - acc[1]) / (2.0 * self.limit), 0.0, 1.0)
         return jnp.where(acc[0] > self.least, slow, 0.0)
+
+
+@dataclass(frozen=True)
+class Never:
+    """1 where something `happens` in no state of an episode after the first, 0 otherwise."""
+
+    happens: OfState
+
+    def init(self) -> jax.Array:
+        return jnp.zeros((), bool)
+
+    def update(self, acc: jax.Array, state: Any, action: jax.Array, next_state: Any) -> jax.Array:
+        return acc | self.happens(next_state)
+
+    def value(self, acc: jax.Array) -> jax.Array:
+        return 1.0 - acc.astype(jnp.float32)
 
 
 @dataclass(frozen=True)

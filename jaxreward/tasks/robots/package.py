@@ -12,39 +12,40 @@ import jax.numpy as jnp
 
 from jaxreward.records import Instruction, Subtask, Vocabulary
 from jaxreward.tasks.metrics import WithExtraMetrics
-from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
-from jaxreward.tasks.robots.physics import Data, own_model
+from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.pushing import Pushing
 from jaxreward.tasks.robots.state import RobotState, RobotView
+from jaxreward.tasks.robots.wheels_base import (
+    HAND,
+    TOUCHING,
+    TRUNK,
+    TURNED,
+    WHEELS_NOTES,
+    WHEELS_WORDS,
+    WheelsTask,
+    hands,
+    outside,
+    turned,
+)
 
 NEAR = 0.15
 """Metres from the goal within which the package is on it."""
 GENTLE = 0.4
 """Metres a second up to which the package is pushed gently."""
-TOUCHING = 0.02
-"""Metres between a hand and the package up to which it counts as touching it."""
 STILL = 0.05
 """Metres up to which the package has not moved."""
 PACKAGE = ((0.8, -0.3), (1.0, 0.3))
 """Where the package begins: lowest and highest x and y (m)."""
 GOAL = ((1.8, -0.6), (2.2, 0.6))
 """Where it is to lie."""
-TURNED = 0.3
-"""The largest turn of robot and package at the beginning (rad)."""
 HALF = (0.15, 0.22)
 """Half the sides of the package (m)."""
-HAND = 0.05
-"""Radius of a hand (m)."""
-TRUNK = 0.18
-"""Of its trunk (m)."""
 REACH = 0.52
 """Metres from the robot's middle to the package's when both hands are on its near side."""
-HANDS = ((0.32, 0.13), (0.32, -0.13))
-"""Where the hands are, from the robot's middle: forward and left (m)."""
 
 
 @dataclass(frozen=True)
-class PackagePush(MuJoCoTask):
+class PackagePush(WheelsTask):
     """A robot on wheels that must push a package to a place on the floor.
 
     Args:
@@ -55,21 +56,15 @@ class PackagePush(MuJoCoTask):
     horizon: int = 150
 
     name = "package-push"
-    substeps: ClassVar[int] = 2
+    bodies: ClassVar[str] = "package"
     state_notes = (
-        "qpos is [robot x, y (m) and heading (rad), package x, y (m) and heading (rad)], qvel their velocities. x is\n"
-        "about forward at the beginning, y left; headings are turns about the vertical. The robot moves over the\n"
-        "floor in any direction and turns. Its hands are 0.32 m in front of its middle and 0.13 m to its left and\n"
-        "right, each a ball of radius 0.05 m; its trunk is one of 0.18 m. The package is 0.3 m deep (along its own x)\n"
-        "and 0.44 m wide; it never tips over, and glides when it is hit: by a third of a metre for each metre a\n"
-        "second. Hands and trunk touch the package, the hands with friction. At the beginning the robot stands before\n"
-        "it, and the goal is beyond it, 0.8 to 1.7 m from the package. A control step lasts 0.04 s."
-    )
+        "qpos is [robot x, y (m) and heading (rad), package x, y (m) and heading (rad)], qvel their velocities. The\n"
+        "package is 0.3 m deep (along its own x) and 0.44 m wide; it never tips over, and glides when it is hit: by a\n"
+        "third of a metre for each metre a second. Hands and trunk touch it, the hands with friction. At the\n"
+        "beginning the robot stands before it, and the goal is beyond it, 0.8 to 1.7 m from the package.\n"
+    ) + WHEELS_NOTES
     own_words: ClassVar[Mapping[str, str]] = {
-        "data.qpos": "positions and headings: see below",
-        "data.qvel": "velocities: see below",
-        "data.ctrl": "velocities asked of the robot in the world (m/s, m/s, rad/s)",
-        "data.actuator_force": "forces (N) and torque (N m) that move the robot",
+        **WHEELS_WORDS,
         "info.package_pos": "middle of the package (m): x, y",
         "info.package_vel": "velocity of the package (m/s): x, y",
         "info.goal_pos": "where the package is to lie (m): x, y; constant within an episode",
@@ -80,8 +75,6 @@ class PackagePush(MuJoCoTask):
         "info.hand_gaps": "gaps between the left and the right hand and the package (m); at most 0 when they touch",
         "info.trunk_gap": "gap between trunk and package (m); at most 0 when they touch",
         "info.package_goal_dist": f"distance of package and goal (m); the goal is less than {NEAR}",
-        "action": "velocities asked of the robot in its own frame, in [-1, 1]: forward and left in 1.5 m/s, and the "
-        "turn in 2 rad/s",
     }
 
     @property
@@ -91,10 +84,6 @@ class PackagePush(MuJoCoTask):
             f"episode. An episode lasts {0.04 * self.horizon:g} seconds and succeeds if the package is within {NEAR} "
             "m of the goal at some moment."
         )
-
-    @property
-    def xml(self) -> str:
-        return own_model("package")
 
     def start(self, key: jax.Array) -> Data:
         """Robot and package a little turned; package and goal drawn uniformly."""
@@ -108,19 +97,14 @@ class PackagePush(MuJoCoTask):
         qpos = home.qpos.at[2].set(robot_turn).at[3:5].set(place).at[5].set(package_turn)
         return home.replace(qpos=qpos, mocap_pos=home.mocap_pos.at[0, :2].set(aim))
 
-    def control(self, state: RobotState, action: jax.Array) -> jax.Array:
-        """Velocities in the world: the speed over the floor is at most 1.5 m/s in each direction of the robot."""
-        return jnp.append(_turned(1.5 * action[:2], state.data.qpos[2]), 2.0 * action[2])
-
     def sensed(self, data: Data) -> dict[str, Any]:
         heading, place, turn = data.qpos[2], data.qpos[3:5], data.qpos[5]
         goal = data.mocap_pos[0, :2]
-        hands = [data.qpos[:2] + _turned(jnp.array(hand), heading) for hand in HANDS]
-        gap = lambda point, radius: _outside(_turned(point - place, -turn)) - radius  # noqa: E731
+        gap = lambda point, radius: outside(turned(point - place, -turn), HALF) - radius  # noqa: E731
         return {
             "package_pos": place, "package_vel": data.qvel[3:5], "goal_pos": goal,
-            "local_package": _turned(place - data.qpos[:2], -heading), "local_goal": _turned(goal - place, -heading),
-            "package_turn": turn - heading, "hand_gaps": jnp.stack([gap(hand, HAND) for hand in hands]),
+            "local_package": turned(place - data.qpos[:2], -heading), "local_goal": turned(goal - place, -heading),
+            "package_turn": turn - heading, "hand_gaps": jnp.stack([gap(hand, HAND) for hand in hands(data)]),
             "trunk_gap": gap(data.qpos[:2], TRUNK), "package_goal_dist": jnp.linalg.norm(goal - place),
         }  # fmt: skip
 
@@ -129,7 +113,7 @@ class PackagePush(MuJoCoTask):
 
     def score(self) -> WithExtraMetrics:
         """Success; extra metrics are how well each subtask of the instruction was done (`Pushing.score`)."""
-        return Pushing("package", _both_touch, NEAR, GENTLE, STILL).score()
+        return Pushing("package", NEAR, _both_touch, GENTLE, STILL).score()
 
     def instruction(self) -> Instruction:
         from jaxreward.tasks.robots.package_fragments import SUBTASK_TERMS
@@ -154,7 +138,7 @@ class PackagePush(MuJoCoTask):
         velocities and turning of robot and package; and the gaps between hands and package; (14,)."""
         info, qvel, heading = view.info, view.data.qvel, view.data.qpos[2]
         turn = jnp.stack([jnp.sin(info["package_turn"]), jnp.cos(info["package_turn"])])
-        moves = [_turned(qvel[:2], -heading), qvel[2:3], _turned(qvel[3:5], -heading), qvel[5:]]
+        moves = [turned(qvel[:2], -heading), qvel[2:3], turned(qvel[3:5], -heading), qvel[5:]]
         return jnp.concatenate([info["local_package"], info["local_goal"], turn, *moves, info["hand_gaps"]])
 
     def sparse_reward(self, view: RobotView, action: jax.Array, next_view: RobotView) -> jax.Array:
@@ -178,18 +162,6 @@ class PackagePush(MuJoCoTask):
         from jaxreward.tasks.robots.package_fragments import vocabulary
 
         return vocabulary(self.horizon)
-
-
-def _turned(vector: jax.Array, angle: jax.Array) -> jax.Array:
-    """`vector` (2,) turned by `angle` (rad)."""
-    cos, sin = jnp.cos(angle), jnp.sin(angle)
-    return jnp.stack([cos * vector[0] - sin * vector[1], sin * vector[0] + cos * vector[1]])
-
-
-def _outside(point: jax.Array) -> jax.Array:
-    """How far a point of the package's frame (2,) is from its sides (m); negative inside."""
-    over = jnp.abs(point) - jnp.array(HALF)
-    return jnp.linalg.norm(jnp.maximum(over, 0.0)) + jnp.minimum(over.max(), 0.0)
 
 
 def _both_touch(state: RobotState) -> jax.Array:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import SHAPES, Template, make_vocabulary
+from jaxreward.tasks.fragment_template import Template, make_vocabulary
+from jaxreward.tasks.robots import wheels_fragments as wheels
+from jaxreward.tasks.robots.wheels_fragments import NEAR, SMALL, STEP, WAY
 
 HELPERS = (
-    SHAPES
+    wheels.HELPERS
     + '''
 
 def to_package(state):
@@ -33,16 +35,6 @@ def behind(state):
     return to_package(state) - 0.52 * course(state)
 
 
-def own(state, vector):
-    """A vector of the world in the robot's frame (2,)."""
-    cos, sin = jnp.cos(state.data.qpos[2]), jnp.sin(state.data.qpos[2])
-    return jnp.stack([cos * vector[0] + sin * vector[1], cos * vector[1] - sin * vector[0]])
-
-
-def gaps(state):
-    return jnp.maximum(state.info["hand_gaps"], 0.0)
-
-
 def held(state):
     """Whether both hands are within 2 cm of the package."""
     return (state.info["hand_gaps"].max() < 0.02).astype(jnp.float32)
@@ -58,11 +50,6 @@ def forward(state):
 '''
 )
 
-NEAR = (1.0, 2.0, 0.5)
-WAY = (30.0, 100.0, 10.0)
-STEP = (3.0, 10.0, 1.0)
-SMALL = (0.1, 0.3, 0.03)
-
 SUBTASK_TERMS = {
     "touch": ("hands_near", "hands_near_wide", "hands_closer", "behind_near", "behind_closer", "hand_touching"),
     "hold": ("holding", "held_push", "held_way", "loose_cost", "trunk_cost", "uneven_cost"),
@@ -77,14 +64,7 @@ FEATURES = (
              "jnp.tanh(5.0 * (to_package(state) - jnp.array([0.52, 0.0])))", 2),
     Template("package_turned", "orientation package basic", "Sine and cosine of the package's turn from the robot's.",
              'jnp.stack([jnp.sin(state.info["package_turn"]), jnp.cos(state.info["package_turn"])])', 2),
-    Template("hand_gaps", "hands basic", "Gaps between the hands and the package, in tens of centimetres.",
-             '10.0 * state.info["hand_gaps"]', 2),
-    Template("hand_gaps_fine", "hands scales", "The same, saturating at about 5 cm.",
-             'jnp.tanh(20.0 * state.info["hand_gaps"])', 2),
-    Template("hands_on", "hands", "Whether each hand is within 2 cm of the package.",
-             '(state.info["hand_gaps"] < 0.02).astype(jnp.float32)', 2),
-    Template("trunk_gap", "hands", "The gap between trunk and package, saturating at about 20 cm.",
-             'jnp.tanh(5.0 * state.info["trunk_gap"])[None]'),
+    *wheels.hand_features("package"),
     Template("goal_metres", "position goal basic", "From the package to the goal.", "to_goal(state)", 2),
     Template("goal_fine", "position goal scales", "The same, saturating at about 20 cm.",
              "jnp.tanh(5.0 * to_goal(state))", 2),
@@ -93,29 +73,16 @@ FEATURES = (
              "jnp.tanh(left(state) * jnp.array([0.5, 2.0, 8.0]))", 3),
     Template("behind_metres", "position package goal", "From the robot to behind the package, as seen from the goal.",
              "behind(state)", 2),
-    Template("own_velocity", "velocity basic", "Velocity of the robot, and how it turns, halved.",
-             "jnp.append(own(state, state.data.qvel[:2]), 0.5 * state.data.qvel[2])", 3),
+    *wheels.MOVEMENT,
     Template("package_velocity", "velocity package basic", "Velocity of the package, and how it turns.",
              'jnp.append(own(state, state.info["package_vel"]), state.data.qvel[5])', 3),
     Template("package_forwards", "velocity package goal", "Velocity of the package towards the goal.",
              "forward(state)[None]"),
-    Template("asked", "action", "Velocity that is asked of the robot, and the turn, halved.",
-             "jnp.append(own(state, state.data.ctrl[:2]), 0.5 * state.data.ctrl[2])", 3),
-    Template("heading", "orientation", "Sine and cosine of the robot's heading.",
-             "jnp.stack([jnp.sin(state.data.qpos[2]), jnp.cos(state.data.qpos[2])])", 2),
-    Template("time_passed", "time", "The part of the episode that is over.",
-             'jnp.reshape(state.info["step_count"] / HORIZON, (1,)).astype(jnp.float32)'),
+    *wheels.ORIENTATION,
 )  # fmt: skip
 
 TERMS = (
-    Template("hands_near", "shaping hands", "Bells of 10 cm around both hands' touching the package, on average.",
-             "bell(gaps(next_state), 0.1).mean()", 1, NEAR),
-    Template("hands_near_wide", "shaping hands", "One where both hands touch the package, less with the gaps.",
-             "jnp.exp(-3.0 * gaps(next_state)).mean()", 1, NEAR),
-    Template("hands_closer", "shaping potential hands", "The way that the hands made towards the package.",
-             "gaps(state).sum() - gaps(next_state).sum()", 1, WAY),
-    Template("hand_touching", "milestone hands", "Whether a hand is within 2 cm of the package.",
-             '(next_state.info["hand_gaps"].min() < 0.02).astype(jnp.float32)', 1, NEAR),
+    *wheels.hand_terms("package"),
     Template("holding", "shaping hands", "Whether both hands are within 2 cm of the package.", "held(next_state)", 1,
              NEAR),
     Template("behind_near", "shaping position", "A bell of 30 cm around behind the package, as seen from the goal.",
@@ -130,8 +97,7 @@ TERMS = (
              "held(next_state) * (left(state) - left(next_state))", 1, WAY),
     Template("loose_cost", "penalty hands", "Minus the speed of the package while a hand does not touch it.",
              "-(1.0 - held(next_state)) * speed(next_state)", 1, STEP),
-    Template("trunk_cost", "penalty hands", "Minus whether the trunk touches the package.",
-             '-(next_state.info["trunk_gap"] < 0.01).astype(jnp.float32)', 1, NEAR),
+    wheels.trunk_cost("package"),
     Template("uneven_cost", "penalty hands", "Minus the difference of the hands' gaps, at most 0.5 m.",
              '-jnp.minimum(jnp.abs(next_state.info["hand_gaps"][0] - next_state.info["hand_gaps"][1]), 0.5)', 1, STEP),
     Template("goal_closer", "shaping potential goal", "The way of the package towards the goal.",
@@ -154,7 +120,7 @@ TERMS = (
              "course(next_state)[0]", 1, SMALL),
     Template("turning_cost", "penalty velocity", "Minus the squared turning of robot and package.",
              "-(next_state.data.qvel[2] ** 2 + next_state.data.qvel[5] ** 2)", 1, SMALL),
-    Template("action_cost", "penalty action", "Minus the squared action.", "-jnp.sum(action**2)", 1, SMALL),
+    wheels.ACTION_COST,
     Template("time_cost", "penalty time", "Minus one, until the package is within half a metre of the goal.",
              "-(left(next_state) >= 0.5).astype(jnp.float32)", 1, SMALL),
 )  # fmt: skip

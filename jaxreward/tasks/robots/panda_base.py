@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import jax
 import jax.numpy as jnp
 
+from jaxreward.tasks.robots.mjcf import child, merged
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
 from jaxreward.tasks.robots.physics import Data, own_model
 from jaxreward.tasks.robots.state import RobotState
@@ -60,27 +61,18 @@ class PandaTask(MuJoCoTask):
 def with_bodies(arm: str, bodies: str) -> str:
     """The MJCF of the arm with other bodies instead of its target, their camera, contacts and keyframe, and with
     fingers and a palm that can touch them: the geometries `left_pad`, `right_pad` and `palm`."""
-    root, added = ElementTree.fromstring(arm), ElementTree.fromstring(bodies)
-    world = _child(root, "worldbody")
+    root = ElementTree.fromstring(arm)
+    world = child(root, "worldbody")
     for replaced in ("body[@name='target']", "camera"):
-        world.remove(_child(world, replaced))
-    world.extend(_child(added, "worldbody"))
-    del _child(root, "option/flag").attrib["contact"]
+        world.remove(child(world, replaced))
+    root.remove(child(root, "keyframe"))
+    del child(root, "option/flag").attrib["contact"]
     for side in ("left", "right"):
-        finger = _child(root, f".//body[@name='{side}_finger']")
+        finger = child(root, f".//body[@name='{side}_finger']")
         # Inside of the finger's box; it touches what the closed fingers would meet in the middle.
         pad = {"name": f"{side}_pad", "fromto": "0 0.009 0.01 0 0.009 0.046", "size": "0.009"}
         ElementTree.SubElement(finger, "geom", pad | _TOUCHING)
         ElementTree.SubElement(finger, "site", {"name": f"{side}_tip", "pos": "0 0.009 0.055"})
     palm = {"name": "palm", "fromto": "0 -0.08 0.04 0 0.08 0.04", "size": "0.02"}
-    ElementTree.SubElement(_child(root, ".//body[@name='hand']"), "geom", palm | _TOUCHING)
-    root.remove(_child(root, "keyframe"))
-    root.extend([_child(added, "contact"), _child(added, "keyframe")])
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _child(node: ElementTree.Element, path: str) -> ElementTree.Element:
-    found = node.find(path)
-    if found is None:
-        raise ValueError(f"the model has no {path}")
-    return found
+    ElementTree.SubElement(child(root, ".//body[@name='hand']"), "geom", palm | _TOUCHING)
+    return merged(ElementTree.tostring(root, encoding="unicode"), bodies)

@@ -118,7 +118,7 @@ class PandaPush(PandaTask):
 
     def score(self) -> WithExtraMetrics:
         """Success; extra metrics are how well each subtask of the instruction was done (`Pushing.score`)."""
-        return Pushing("puck", _touches, NEAR, GENTLE, STILL).score()
+        return Pushing("puck", NEAR, _touches, GENTLE, STILL).score()
 
     def instruction(self) -> Instruction:
         from jaxreward.tasks.robots.push_fragments import SUBTASK_TERMS
