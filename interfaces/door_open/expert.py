@@ -39,7 +39,7 @@ def compute_reward(state, action, next_state):
         "touch": 0.3 * jnp.exp(-4.0 * jnp.maximum(info["hand_gaps"].min(), 0.0)) * (turn < OPEN),
         "open": 10.0 * (turn - turn_before),
         "go": 20.0 * way * (turn > 0.5 * OPEN) + 2.0 * (info["left_to_go"] < 0.0),
-        "bump": -jnp.exp(-20.0 * jnp.maximum(info["trunk_gap"], 0.0)),
+        "bump": -3.0 * jnp.exp(-20.0 * jnp.maximum(info["trunk_gap"], 0.0)),
         "bang": -6.0 * jnp.maximum(info["door_rate"] - GENTLE, 0.0),
         "effort": -0.01 * jnp.sum(action**2),
     }

@@ -184,3 +184,10 @@ def test_a_door_is_opened_by_hand_or_barged():
     assert value == 1.0 and done["touch"] == done["open"] == done["go"] == 1.0 and done["gently"] > 0.5
     value, done = played("door-open", [0.2, 0.2, 0.0, 0.0], lambda n, s: [1.0, 0.0, 0.0])
     assert value == 1.0 and done["clear"] == 0.0 and done["gently"] < 0.5
+
+
+def test_nobody_gets_around_the_wall():
+    task = DoorOpen()
+    ends = [abs(g.pos[1]) + g.size[1] for g in map(task.physics.model.geom, ("left_wall", "right_wall"))]
+    fastest = 1.5 * np.sqrt(2.0) * task.horizon * task.control_s
+    assert min(ends) + door.START[0][1] > fastest - 1.0, "the way there and behind it takes longer than an episode"

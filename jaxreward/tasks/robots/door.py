@@ -161,7 +161,7 @@ class DoorOpen(WheelsTask):
         go = 20.0 * (before["left_to_go"] - info["left_to_go"]) * (turn > 0.5 * OPEN) + 2.0 * (info["left_to_go"] < 0.0)
         bump = jnp.exp(-20.0 * jnp.maximum(info["trunk_gap"], 0.0))
         fast = jnp.maximum(info["door_rate"] - GENTLE, 0.0)
-        return 0.3 * near + 10.0 * (turn - turn_before) + go - bump - 6.0 * fast - 0.01 * jnp.sum(action**2)
+        return 0.3 * near + 10.0 * (turn - turn_before) + go - 3.0 * bump - 6.0 * fast - 0.01 * jnp.sum(action**2)
 
     def vocabulary(self) -> Vocabulary:
         from jaxreward.tasks.robots.door_fragments import vocabulary
