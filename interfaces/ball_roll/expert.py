@@ -46,8 +46,8 @@ def compute_reward(state, action, next_state):
     touched = jnp.minimum(info["hand_gaps"].min(), info["trunk_gap"]) < TOUCHING
     rest = (info["ball_goal_dist"] < NEAR) & (jnp.linalg.norm(info["ball_vel"]) < AT_REST) & ~touched
     terms = {
-        "push": 0.1 * hands * (info["line_dist"] > 0.0),
-        "aim": 20.0 * (before - ends) - 4.0 * ends + 3.0 * jnp.exp(-((ends / 0.15) ** 2)),
+        "push": 0.5 * hands * (info["line_dist"] > 0.0),
+        "aim": 20.0 * (before - ends) - 2.0 * ends + 3.0 * jnp.exp(-((ends / 0.2) ** 2)),
         "follow": -2.0 * (touched & (info["line_dist"] < 0.0)),
         "rest": 4.0 * rest,
         "effort": -0.01 * jnp.sum(action**2),

@@ -164,10 +164,10 @@ class BallRoll(WheelsTask):
         behind = jnp.linalg.norm(info["local_ball"] - BEHIND * course)
         hands = jnp.exp(-4.0 * jnp.maximum(info["hand_gaps"], 0.0)).mean() + jnp.exp(-4.0 * behind)
         before, ends = _to_rest(view), _to_rest(next_view)
-        aim = 20.0 * (before - ends) - 4.0 * ends + 3.0 * jnp.exp(-((ends / 0.15) ** 2))
+        aim = 20.0 * (before - ends) - 2.0 * ends + 3.0 * jnp.exp(-((ends / 0.2) ** 2))
         follow = ~_free(next_view) & (info["line_dist"] < 0.0)
         rest = (info["ball_goal_dist"] < NEAR) & _rests(next_view)
-        push = 0.1 * hands * (info["line_dist"] > 0.0)
+        push = 0.5 * hands * (info["line_dist"] > 0.0)
         return push + aim - 2.0 * follow + 4.0 * rest - 0.01 * jnp.sum(action**2)
 
     def vocabulary(self) -> Vocabulary:
