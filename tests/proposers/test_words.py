@@ -59,16 +59,15 @@ PLAN = plan(("near", "closer pays"), ("farAway", "distance costs"))
 )
 def test_a_plan_is_read_from_any_usual_form(text: str):
     assert read_words("plan", text) == NEAR_FAR
+    assert read_words("plan", NEAR_FAR) == NEAR_FAR and named(NEAR_FAR) == ("near", "far_away")
 
 
 def test_a_subtask_whose_name_begins_with_a_digit_is_kept():
     said = read_words("divide", json.dumps({"subtasks": [{"name": "2 hands", "purpose": "both hands on it"}]}))
-    assert [s.name for s in read_subtasks(said)] == ["_2_hands"]
-    seen = read_scores(
-        json.dumps({"subtasks": [{"subtask": "_2_hands", "why": "both", "score": 1.0}]}), "", ["_2_hands"]
-    )
-    assert seen["_2_hands"].score == 1.0
-    assert read_words("plan", NEAR_FAR) == NEAR_FAR and named(NEAR_FAR) == ("near", "far_away")
+    assert isinstance(said, str) and [s.name for s in read_subtasks(said)] == ["_2_hands"]
+    reply = json.dumps({"subtasks": [{"subtask": "_2_hands", "why": "both", "score": 1.0}]})
+    seen = read_scores(reply, "", ["_2_hands"])
+    assert isinstance(seen, dict) and seen["_2_hands"].score == 1.0
 
 
 @pytest.mark.parametrize("write", [plan, lambda *found: "\n".join(f"- {name}: {text}" for name, text in found)])
