@@ -116,6 +116,7 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     "reward_components": (rew("a, b = jnp.sum(next_state.pos), jnp.sum(action) + state.pos[0]\nreturn a + b, {'a': a, 'b': b}"), ()),
     "reward_list_pair": (rew("a = jnp.sum(next_state.pos) - state.pos[0]\nreturn [a, {'a': a}]"), ()),
     "reward_terms_do_not_sum": (rew("a = jnp.sum(next_state.pos) + state.pos[0]\nreturn a, {'a': a, 'b': jnp.sum(action)}"), ("terms_do_not_sum",)),
+    "reward_terms_that_cancel": (rew("a, c = 7e4 * jnp.sum(next_state.pos), 3e4 * jnp.sum(state.pos)\nb = state.pos[0] - a - c\nreturn a + c + b, {'a': a, 'b': b, 'c': c}"), ()),
     "reward_next_only": (rew("return -jnp.sum((next_state.goal - next_state.pos) ** 2)"), ("next_state_only",)),
     "reward_action_only": (rew("return -jnp.sum(action ** 2)"), ("action_only",)),
     "reward_32_terms": (rew("s = jnp.sum(action) + state.pos[0]\nt = {f't{i}': s / 32 for i in range(32)}\nreturn sum(t.values()), t"), ()),

@@ -47,3 +47,8 @@ def test_good_programs_pass_with_the_expected_notices(good, name):
     assert verdict.ok, str(verdict.failure)
     assert program is not None and program.summary == verdict.summary
     assert {n.kind for n in verdict.notices} >= set(kinds), verdict.notices
+
+
+def test_large_terms_that_cancel_sum_to_the_reward(good):
+    verdict, _ = good["reward_terms_that_cancel"]
+    assert "terms_do_not_sum" not in {n.kind for n in verdict.notices}

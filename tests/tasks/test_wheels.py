@@ -14,6 +14,7 @@ from jaxreward.tasks import compiler_options, make_task
 from jaxreward.tasks.robots import ball, door
 from jaxreward.tasks.robots.ball import BallRoll
 from jaxreward.tasks.robots.door import DoorOpen
+from jaxreward.tasks.robots.mjcf import merged
 from tests.compilation import jit
 from tests.tasks.cases import evaluate_metric
 from tests.tasks.test_more_robots_metrics import moment
@@ -55,12 +56,14 @@ def test_gaps_are_those_of_the_geometries(task, thing, rest):
         ]
         # Hands, trunk and ball are not at one height in the model; what is measured is the gap in the plane.
         assert [*np.asarray(info["hand_gaps"]), float(info["trunk_gap"])] == pytest.approx(gaps, abs=0.012)
-        ahead = np.array([np.cos(pose[2]), np.sin(pose[2])])
-        where = {"ball": "local_ball", "door": "local_edge"}[thing]
-        edge = host.body(thing).xpos[:2] + (
-            0.96 * host.body(thing).xmat.reshape(3, 3)[:2, 1] * -1 if thing == "door" else 0
-        )
-        assert float(info[where][0]) == pytest.approx(float((edge - pose[:2]) @ ahead), abs=1e-5)
+        body = host.body(thing)
+        there = body.xpos[:2] - (0.96 * body.xmat.reshape(3, 3)[:2, 1] if thing == "door" else 0.0)
+        exit_or_goal = np.array([door.THROUGH, 0.0]) - pose[:2] if thing == "door" else host.mocap_pos[0, :2] - there
+        ahead, left = [np.cos(pose[2]), np.sin(pose[2])], [-np.sin(pose[2]), np.cos(pose[2])]
+        ways = {"local_edge": there - pose[:2], "local_exit": exit_or_goal} if thing == "door" else {}
+        ways = ways or {"local_ball": there - pose[:2], "local_goal": exit_or_goal}
+        for name, way in ways.items():
+            assert np.asarray(info[name]) == pytest.approx([way @ ahead, way @ left], abs=1e-5), name
 
 
 @pytest.mark.parametrize(
@@ -87,11 +90,11 @@ def told(make: Any, *states: Any) -> tuple[float, dict[str, float]]:
     return float(value), {s.name: round(float(extra[s.metric]), 3) for s in task.instruction().subtasks}
 
 
-def rolling(x: float, gap: float = 0.5, speed: float = 0.5, trunk: float = 0.5) -> Any:
+def rolling(x: float, gap: float = 0.5, speed: float = 0.5, trunk: float = 0.5, y: float = 0.0) -> Any:
     """A ball at `x` on its way from 0.9 to 2.3 m, over the line at 1.3."""
     return moment(
-        ball_pos=(x, 0.0), goal_pos=(2.3, 0.0), start_pos=(0.9, 0.0), ball_vel=(speed, 0.0),
-        ball_goal_dist=abs(2.3 - x), hand_gaps=(gap, gap + 0.1), trunk_gap=trunk, line_dist=1.3 - x,
+        ball_pos=(x, y), goal_pos=(2.3, 0.0), start_pos=(0.9, 0.0), ball_vel=(speed, 0.0),
+        ball_goal_dist=float(np.hypot(2.3 - x, y)), hand_gaps=(gap, gap + 0.1), trunk_gap=trunk, line_dist=1.3 - x,
     )  # fmt: skip
 
 
@@ -99,12 +102,16 @@ def rolling(x: float, gap: float = 0.5, speed: float = 0.5, trunk: float = 0.5) 
     ("way", "success", "expected"),
     [
         ([rolling(0.9)], 0.0, {"push": 0.0, "roll": 0.0, "bring": 0.0, "rest": 0.0}),
+        ([rolling(0.9, 0.0, speed=0.0)], 0.0, {"push": 0.0}),  # a hand on it, and it does not move
         ([rolling(1.2, 0.0), rolling(1.8), rolling(2.2, speed=0.0)], 1.0,
          {"push": 1.0, "roll": 1.0, "bring": 1.0, "rest": 1.0}),
         ([rolling(1.2, 0.0), rolling(1.8), rolling(2.3), rolling(2.7)], 1.0, {"roll": 1.0, "rest": 0.0}),  # shot past
         ([rolling(1.2, 0.0), rolling(1.8, 0.0), rolling(2.3, 0.0, 0.0)], 1.0, {"roll": 0.0, "rest": 0.0}),  # followed
+        ([rolling(1.2, 0.0), rolling(2.2, y=0.6), rolling(2.2, 0.0), rolling(2.2, speed=0.0)], 1.0,
+         {"roll": pytest.approx(np.hypot(1.0, 0.6) / (np.hypot(1.0, 0.6) + 0.6), abs=1e-3), "rest": 1.0}),  # aside
+        ([rolling(1.2, 0.0), rolling(1.8), rolling(2.2, speed=0.0), rolling(2.8)], 1.0, {"rest": 0.0}),  # it went on
         ([rolling(1.2, 0.0), rolling(1.55, trunk=0.0), rolling(1.8)], 0.0,
-         {"roll": pytest.approx(0.5 * 0.9 / 1.15, abs=1e-3), "bring": pytest.approx(0.9 / 1.15, abs=1e-3)}),
+         {"roll": pytest.approx(0.25 / 0.6 * 0.9 / 1.15, abs=1e-3), "bring": pytest.approx(0.9 / 1.15, abs=1e-3)}),
     ],
 )  # fmt: skip
 def test_a_ball_is_rolled_as_told(way, success, expected):
@@ -124,11 +131,11 @@ OPENED = [opening(0.9, 0.6, hand=0.0), opening(1.2, 1.2, hand=0.0)]
 @pytest.mark.parametrize(
     ("way", "success", "expected"),
     [
-        ([opening(0.7, 0.0, 0.0)], 0.0, {"touch": 0.0, "open": 0.0, "go": 0.0, "clear": 0.0, "gently": 0.0}),
-        ([*OPENED, opening(2.0, 1.4)], 1.0, dict.fromkeys(("touch", "open", "go", "clear", "gently"), 1.0)),
-        ([*OPENED, opening(2.0, 1.4, trunk=0.0)], 1.0, {"touch": 1.0, "clear": 0.0, "gently": 1.0}),
-        ([opening(1.0, 1.2, 1.6, hand=0.0), opening(2.0, 2.0)], 1.0, {"clear": 1.0, "gently": 0.5}),
-        ([opening(1.0, 0.6, -9.0, hand=0.0)], 0.0, {"open": 0.5, "go": 0.25, "clear": 0.25, "gently": 0.0}),
+        ([opening(1.1, 0.0, 0.0, hand=0.0)], 0.0, dict.fromkeys(("hand", "open", "go", "clear", "gently"), 0.0)),
+        ([*OPENED, opening(2.0, 1.2)], 1.0, dict.fromkeys(("hand", "open", "go", "clear", "gently"), 1.0)),
+        ([*OPENED, opening(2.0, 1.2, trunk=0.0)], 1.0, {"hand": 1.0, "clear": 0.0, "gently": 1.0}),
+        ([opening(1.0, 0.5, 1.6, hand=0.0), opening(2.0, 2.0)], 1.0, {"hand": 0.25, "clear": 1.0, "gently": 0.5}),
+        ([opening(1.5, 0.6, -9.0, hand=0.0)], 0.0, {"hand": 0.5, "open": 0.5, "go": 0.5, "clear": 0.5, "gently": 0.0}),
         ([opening(2.0, 1.4, broken=True)], 0.0, {"go": 0.0, "clear": 0.0, "gently": 0.0}),
     ],
 )
@@ -181,13 +188,21 @@ def test_a_door_is_opened_by_hand_or_barged():
         return [0.5, -2.0 * float(place[1] + 0.2), -float(place[2])]
 
     value, done = played("door-open", [0.2, -0.1, 0.0, 0.0], gently)
-    assert value == 1.0 and done["touch"] == done["open"] == done["go"] == 1.0 and done["gently"] > 0.5
-    value, done = played("door-open", [0.2, 0.2, 0.0, 0.0], lambda n, s: [1.0, 0.0, 0.0])
-    assert value == 1.0 and done["clear"] == 0.0 and done["gently"] < 0.5
+    assert value == done["open"] == done["go"] == done["clear"] == 1.0 and min(done["hand"], done["gently"]) > 0.8
+    for y in (-0.2, 0.2):
+        value, done = played("door-open", [0.2, y, 0.0, 0.0], lambda n, s: [1.0, 0.0, 0.0])
+        assert value == 1.0 and done["hand"] <= 0.5 and done["gently"] == 0.0, "with the hands, or hands and trunk"
 
 
 def test_nobody_gets_around_the_wall():
     task = DoorOpen()
     ends = [abs(g.pos[1]) + g.size[1] for g in map(task.physics.model.geom, ("left_wall", "right_wall"))]
-    fastest = 1.5 * np.sqrt(2.0) * task.horizon * task.control_s
-    assert min(ends) + door.START[0][1] > fastest - 1.0, "the way there and behind it takes longer than an episode"
+    fastest = 1.5 * np.sqrt(2.0) * 4000 * task.control_s
+    assert min(ends) - door.START[1][1] > fastest, "not in 4,000 steps either"
+
+
+def test_bodies_beside_a_robot_have_no_options_of_their_own():
+    robot, bodies = '<mujoco><option timestep="0.02"/></mujoco>', "<mujoco><option{}/><worldbody/></mujoco>"
+    assert "worldbody" in merged(robot, bodies.format(""))
+    with pytest.raises(ValueError, match="option"):
+        merged(robot, bodies.format(' timestep="0.01"'))

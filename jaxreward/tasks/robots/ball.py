@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxreward.records import Instruction, Subtask, Vocabulary
 from jaxreward.tasks.metrics import Reached, WithExtraMetrics
 from jaxreward.tasks.robots.bringing import Bringing
-from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most
+from jaxreward.tasks.robots.manner_metrics import AtEnd, Both, KeptPath, Most
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView
 from jaxreward.tasks.robots.wheels_base import (
@@ -40,6 +40,8 @@ BEHIND = 0.42
 """Metres from the robot's middle to the ball's when it lies between the hands."""
 AT_REST = 0.1
 """Metres a second up to which the ball is at rest."""
+MOVING = 0.1
+"""Metres a second from which on it moves."""
 STILL = 0.05
 """Metres beyond the line up to which the ball has not rolled."""
 BALL = ((0.8, -0.25), (1.0, 0.25))
@@ -114,25 +116,25 @@ class BallRoll(WheelsTask):
         return super().first_info(data, key) | {"start_pos": data.qpos[3:5]}
 
     def score(self) -> WithExtraMetrics:
-        """Success; extra metrics, in [0, 1], are whether a hand touched the ball, the share of its way beyond the line
-        on which nothing touched it, the share of the way to the goal that was made, and whether it came to rest there
-        untouched. Rolling counts as far as the ball was brought."""
+        """Success; extra metrics, in [0, 1], are whether the ball moved with a hand on it, the share of its path beyond
+        the line on which nothing touched it, the share of the way to the goal that was made, and whether it is at rest
+        there, untouched, at the end. Rolling counts as far as the ball was brought."""
         ball = Bringing("ball", NEAR)
         brought = Most(ball.brought)
         return WithExtraMetrics(
             Reached(ball.on_goal),
-            {"touched": Reached(_touched), "rolled": Both(KeptShare(_beyond, _free, STILL), brought),
-             "brought": brought, "rested": Reached(lambda state: ball.on_goal(state) & _rests(state))},
+            {"pushed": Reached(_pushed), "rolled": Both(KeptPath(_path_beyond, _free, STILL), brought),
+             "brought": brought, "rested": AtEnd(lambda state: ball.on_goal(state) & _rests(state))},
         )  # fmt: skip
 
     def instruction(self) -> Instruction:
         from jaxreward.tasks.robots.ball_fragments import SUBTASK_TERMS
 
         said = {
-            "push": ("push the ball with a hand", "touched"),
+            "push": ("push the ball with a hand", "pushed"),
             "roll": ("let the ball roll by itself beyond the red line: nothing touches it there", "rolled"),
             "bring": ("bring the ball onto the goal", "brought"),
-            "rest": ("the ball comes to rest on the goal", "rested"),
+            "rest": ("the ball is at rest on the goal in the end", "rested"),
         }
         return Instruction(
             words="Give the ball a push with your hands so that it rolls onto the green goal and comes to rest there. "
@@ -176,9 +178,10 @@ class BallRoll(WheelsTask):
         return vocabulary(self.horizon)
 
 
-def _touched(state: RobotState) -> jax.Array:
-    """Whether a hand touches the ball; never where the simulation failed."""
-    return ~state.data.broken & (state.info["hand_gaps"].min() < TOUCHING)
+def _pushed(state: RobotState) -> jax.Array:
+    """Whether the ball moves and a hand touches it; never where the simulation failed."""
+    moves = jnp.linalg.norm(state.info["ball_vel"]) > MOVING
+    return ~state.data.broken & moves & (state.info["hand_gaps"].min() < TOUCHING)
 
 
 def _free(state: RobotState | RobotView) -> jax.Array:
@@ -186,9 +189,10 @@ def _free(state: RobotState | RobotView) -> jax.Array:
     return jnp.minimum(state.info["hand_gaps"].min(), state.info["trunk_gap"]) >= TOUCHING
 
 
-def _beyond(state: RobotState) -> jax.Array:
-    """How far the ball is beyond the line (m); 0 before it, and where the simulation failed."""
-    return jnp.where(state.data.broken, 0.0, jnp.maximum(-state.info["line_dist"], 0.0))
+def _path_beyond(state: RobotState, after: RobotState) -> jax.Array:
+    """The path of the ball in a step that ends beyond the line (m); 0 before it, and where the simulation failed."""
+    path = jnp.linalg.norm(after.info["ball_pos"] - state.info["ball_pos"])
+    return jnp.where(after.data.broken | (after.info["line_dist"] > 0.0), 0.0, path)
 
 
 def _rests(state: RobotState | RobotView) -> jax.Array:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jaxreward.records import Instruction, Subtask, Vocabulary
 from jaxreward.tasks.metrics import Reached, WithExtraMetrics
-from jaxreward.tasks.robots.manner_metrics import Both, Most, Never, Slow
+from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, Never, Slow
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView
 from jaxreward.tasks.robots.wheels_base import (
@@ -41,7 +41,7 @@ GENTLE = 0.8
 """Radians a second up to which it is opened gently."""
 STILL = 0.05
 """Radians up to which it has not moved."""
-TRUNK_TOUCHING = 0.005
+TRUNK_TOUCHING = 0.01
 """Metres between trunk and door up to which they touch."""
 START = ((-0.2, -0.4), (0.2, 0.4))
 """Where the robot begins: lowest and highest x and y (m)."""
@@ -63,16 +63,16 @@ class DoorOpen(WheelsTask):
     state_notes = (
         "qpos is [robot x, y (m) and heading (rad), turn of the door (rad)], qvel their velocities. The wall is at\n"
         "x = 1.3; the doorway in it reaches from y = -0.5 to 0.5. The door is 0.96 m wide, has its hinge at y = 0.5\n"
-        "and opens away from the robot, by up to 2 rad; let go, it turns on by 0.77 rad for each radian a second.\n"
-        "Hands and trunk touch the door, the trunk the wall, too.\n"
+        "and opens away from the robot, by up to 2 rad; let go, it turns on by 0.78 rad for each radian a second.\n"
+        "The wall is 0.1 m thick. Hands and trunk touch door and wall.\n"
     ) + WHEELS_NOTES
     own_words: ClassVar[Mapping[str, str]] = {
         **WHEELS_WORDS,
-        "info.door_turn": "how far the door is open (rad), 0 to 2",
+        "info.door_turn": "how far the door is open (rad), about 0 to 2",
         "info.door_rate": "how fast it opens (rad/s)",
         "info.local_edge": "from the robot to the free edge of the door, in the robot's frame (m): forward, left",
-        "info.local_exit": "from the robot to the middle of the doorway's far side, at x = 1.9, y = 0, in the robot's "
-        "frame (m): forward, left",
+        "info.local_exit": "from the robot to the place 0.6 m beyond the middle of the doorway, at x = 1.9, y = 0, in "
+        "the robot's frame (m): forward, left",
         "info.hand_gaps": "gaps between the left and the right hand and the door (m); at most 0 when they touch",
         "info.trunk_gap": "gap between trunk and door (m); at most 0 when they touch",
         "info.left_to_go": f"how far the robot's middle is before x = {THROUGH} (m); negative when it is through",
@@ -109,13 +109,13 @@ class DoorOpen(WheelsTask):
         }  # fmt: skip
 
     def score(self) -> WithExtraMetrics:
-        """Success; extra metrics, in [0, 1], are whether a hand touched the door, how far it was opened, how far the
-        robot went through, whether its trunk never touched the door, and how slow the door stayed. The last two count
-        as far as the robot went through and the door was opened."""
+        """Success; extra metrics, in [0, 1], are the share of the door's turn on which a hand was on it, how far it was
+        opened, how far the robot went through, whether its trunk never touched the door, and how slow the door stayed.
+        Hand and slowness count as far as the door was opened, the trunk as far as the robot went through."""
         opened, passed = Most(_turn, 1.0 / OPEN), Most(_passed)
         return WithExtraMetrics(
             Reached(_through),
-            {"touched": Reached(_touched), "opened": opened, "passed": passed,
+            {"handled": Both(KeptShare(_turn, _touched, STILL), opened), "opened": opened, "passed": passed,
              "clear": Both(Never(_bumps), passed), "gentle": Both(Slow(_rate, _turn, GENTLE, STILL), opened)},
         )  # fmt: skip
 
@@ -123,15 +123,15 @@ class DoorOpen(WheelsTask):
         from jaxreward.tasks.robots.door_fragments import SUBTASK_TERMS
 
         said = {
-            "touch": ("put a hand on the door", "touched"),
+            "hand": ("keep a hand on the door while it opens", "handled"),
             "open": (f"push the door open, by {OPEN} rad", "opened"),
             "go": ("go through the doorway", "passed"),
             "clear": ("never touch the door with the trunk", "clear"),
             "gently": (f"open the door gently: it never turns faster than {GENTLE} rad/s", "gentle"),
         }
         return Instruction(
-            words="Push the door open with your hands, gently, and go through the doorway. Do not barge into the door "
-            "with your body, and do not bang it.",
+            words="Push the door open with a hand on it, gently, and go through the doorway. Do not barge into the "
+            "door, neither with your body nor with your hands, and do not bang it.",
             subtasks=tuple(
                 Subtask(name=name, words=words, metric=metric, terms=SUBTASK_TERMS[name])
                 for name, (words, metric) in said.items()
@@ -184,9 +184,9 @@ def _through(state: RobotState) -> jax.Array:
 
 
 def _passed(state: RobotState) -> jax.Array:
-    """Of the way from as far before the wall to where the robot is through, the share that it made; 0 where the
+    """Of the way from before the shut door to where the robot is through, the share that it made; 0 where the
     simulation failed."""
-    whole = 2.0 * (THROUGH - WALL)
+    whole = THROUGH - WALL + HALF[0] + TRUNK
     return jnp.where(state.data.broken, 0.0, jnp.clip(1.0 - state.info["left_to_go"] / whole, 0.0, 1.0))
 
 

@@ -17,8 +17,8 @@ def turn(state):
 
 
 def ahead(state):
-    """How far the robot is before being through; at most 2 m."""
-    return jnp.clip(state.info["left_to_go"], -0.5, 2.0)
+    """How far the robot is before being through; from -0.5 to 2.2 m."""
+    return jnp.clip(state.info["left_to_go"], -0.5, 2.2)
 
 
 def ajar(state):
@@ -33,8 +33,8 @@ def by_hand(state):
 )
 
 SUBTASK_TERMS = {
-    "touch": ("hands_near", "hands_near_wide", "hands_closer", "hand_touching", "hand_near"),
-    "open": ("opening", "opening_by_hand", "is_ajar", "opened_share", "opening_rate"),
+    "hand": ("hands_near", "hands_near_wide", "hands_closer", "hand_touching", "hand_near", "opening_by_hand"),
+    "open": ("opening", "is_ajar", "opened_share", "opening_rate"),
     "go": ("passing", "passing_open", "passed_share", "exit_near", "speed_ahead", "past_wall"),
     "clear": ("trunk_cost", "trunk_near_cost", "trunk_clear", "early_cost"),
     "gently": ("bang_cost", "rate_cost", "action_cost", "turning_cost"),
@@ -46,7 +46,7 @@ FEATURES = (
              'state.info["local_edge"]', 2),
     Template("edge_fine", "position door scales", "The same, saturating at 20 cm.",
              'jnp.tanh(5.0 * state.info["local_edge"])', 2),
-    Template("exit_metres", "position exit basic", "From the robot to the far side of the doorway.",
+    Template("exit_metres", "position exit basic", "From the robot to 0.6 m beyond the doorway.",
              'state.info["local_exit"]', 2),
     Template("place", "position basic", "Where the robot is.", "state.data.qpos[:2]", 2),
     Template("to_wall", "position scales", "From the robot to the wall, saturating at 20 cm and at 1 m.",
@@ -56,7 +56,7 @@ FEATURES = (
     Template("door_direction", "door orientation", "Sine and cosine of the door's turn from the robot's heading.",
              'jnp.stack([jnp.sin(state.info["door_turn"] - state.data.qpos[2]), '
              'jnp.cos(state.info["door_turn"] - state.data.qpos[2])])', 2),
-    Template("is_open", "door", "Whether the door is open by more than 0.6 rad.", "ajar(state)[None]"),
+    Template("door_ajar", "door", "Whether the door is open by more than 0.6 rad.", "ajar(state)[None]"),
     *wheels.hand_features("door"),
     *wheels.MOVEMENT,
     *wheels.ORIENTATION,
@@ -81,8 +81,8 @@ TERMS = (
     Template("passing_open", "shaping potential exit", "The same while the door is open by more than 0.6 rad.",
              "ajar(next_state) * (ahead(state) - ahead(next_state))", 1, WAY),
     Template("passed_share", "shaping exit", "How far the robot is, 1 where it is half a metre farther than through.",
-             "1.0 - (ahead(next_state) + 0.5) / 2.5", 1, NEAR),
-    Template("exit_near", "shaping exit", "A bell of 70 cm around the far side of the doorway.",
+             "1.0 - (ahead(next_state) + 0.5) / 2.7", 1, NEAR),
+    Template("exit_near", "shaping exit", "A bell of 70 cm around the place 0.6 m beyond the doorway.",
              'bell(length(next_state.info["local_exit"]), 0.7)', 1, NEAR),
     Template("speed_ahead", "shaping velocity exit", "Velocity of the robot through the wall, at most 1 m/s.",
              "jnp.clip(next_state.data.qvel[0], -1.0, 1.0)", 1, STEP),
@@ -93,8 +93,8 @@ TERMS = (
              '-bell(jnp.maximum(next_state.info["trunk_gap"], 0.0), 0.1)', 1, NEAR),
     Template("trunk_clear", "shaping hands", "The gap between trunk and door, as a part of 20 cm, at most 1.",
              'jnp.clip(5.0 * next_state.info["trunk_gap"], 0.0, 1.0)', 1, SMALL),
-    Template("early_cost", "penalty exit", "Minus how near the trunk is to the wall while the door is not ajar.",
-             "-(1.0 - ajar(next_state)) * bell(jnp.maximum(1.1 - next_state.data.qpos[0], 0.0), 0.2)", 1, NEAR),
+    Template("early_cost", "penalty exit", "Minus how near to the shut door the robot is, until it is ajar.",
+             "-(1.0 - ajar(next_state)) * bell(1.1 - next_state.data.qpos[0], 0.2)", 1, NEAR),
     Template("bang_cost", "penalty velocity door", "Minus what the door turns faster than 0.8 rad/s.",
              '-jnp.maximum(jnp.abs(next_state.info["door_rate"]) - 0.8, 0.0)', 1, STEP),
     Template("rate_cost", "penalty velocity door", "Minus the squared rate of the door.",

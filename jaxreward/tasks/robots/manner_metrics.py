@@ -1,5 +1,5 @@
 """In which manner a robot moves something: the largest value of an episode, the share of a way that was made as told,
-how slow it stayed, and what never happened; the share and the slowness are 0 for what did not move."""
+how slow it stayed, what never happened and what holds at the end; shares and slowness are 0 for what did not move."""
 
 from __future__ import annotations
 
@@ -59,7 +59,50 @@ class KeptShare:
         return farthest + beyond, kept + beyond * self.kept(next_state)
 
     def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return jnp.where(acc[0] > self.least, acc[1] / jnp.maximum(acc[0], self.least), 0.0)
+        return _share(*acc, self.least)
+
+
+@dataclass(frozen=True)
+class KeptPath:
+    """Of the path that something made, the share at whose end it was `kept` as it is to be.
+
+    Args:
+        moved: the path of a step, from the state before it and the one after it (m).
+        kept: whether it is kept so.
+        least: a path of no more is none (m).
+    """
+
+    moved: Callable[[Any, Any], jax.Array]
+    kept: OfState
+    least: float
+
+    def init(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros(()), jnp.zeros(())
+
+    def update(
+        self, acc: tuple[jax.Array, jax.Array], state: Any, action: jax.Array, next_state: Any
+    ) -> tuple[jax.Array, jax.Array]:
+        moved = self.moved(state, next_state)
+        return acc[0] + moved, acc[1] + moved * self.kept(next_state)
+
+    def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
+        return _share(*acc, self.least)
+
+
+@dataclass(frozen=True)
+class AtEnd:
+    """1 where something `holds` in the last state of an episode, 0 otherwise."""
+
+    holds: OfState
+
+    def init(self) -> jax.Array:
+        return jnp.zeros((), bool)
+
+    def update(self, acc: jax.Array, state: Any, action: jax.Array, next_state: Any) -> jax.Array:
+        return self.holds(next_state)
+
+    def value(self, acc: jax.Array) -> jax.Array:
+        return acc.astype(jnp.float32)
 
 
 @dataclass(frozen=True)
@@ -125,3 +168,7 @@ class Both:
 
     def value(self, acc: tuple[Any, Any]) -> jax.Array:
         return self.first.value(acc[0]) * self.second.value(acc[1])
+
+
+def _share(whole: jax.Array, kept: jax.Array, least: float) -> jax.Array:
+    return jnp.where(whole > least, kept / jnp.maximum(whole, least), 0.0)

@@ -6,12 +6,18 @@ from xml.etree import ElementTree
 
 
 def merged(robot: str, bodies: str) -> str:
-    """The MJCF of a robot beside the bodies of another model, with their cameras, contacts and keyframe."""
+    """The MJCF of a robot beside the bodies of another model, with their cameras, contacts and keyframe.
+
+    Raises:
+        ValueError: the other model has options of its own.
+    """
     root = ElementTree.fromstring(robot)
     for part in ElementTree.fromstring(bodies):
         known = root.find(part.tag)
         if known is None:
             root.append(part)
+        elif part.attrib:
+            raise ValueError(f"both models have a <{part.tag}> with attributes")
         else:
             known.extend(part)
     return ElementTree.tostring(root, encoding="unicode")
