@@ -153,15 +153,17 @@ class DoorOpen(WheelsTask):
         return (next_view.info["left_to_go"] < 0.0).astype(jnp.float32)
 
     def dense_reward(self, view: RobotView, action: jax.Array, next_view: RobotView) -> jax.Array:
-        """A hand at the door until it is open, opening it, going through once it is half open, and being through; a
-        trunk near the door, its turning faster than 0.8 rad/s, and actions cost."""
+        """A hand at the door until it is open, opening it, most with a hand on it, going through once it is half open,
+        and being through; a trunk near the door, its turning faster than 0.8 rad/s, and actions cost."""
         info, before = next_view.info, view.info
         turn, turn_before = (jnp.minimum(s["door_turn"], 1.4) for s in (info, before))
         near = jnp.exp(-4.0 * jnp.maximum(info["hand_gaps"].min(), 0.0)) * (turn < OPEN)
+        held = (info["hand_gaps"].min() < TOUCHING).astype(jnp.float32)
         go = 20.0 * (before["left_to_go"] - info["left_to_go"]) * (turn > 0.5 * OPEN) + 2.0 * (info["left_to_go"] < 0.0)
         bump = jnp.exp(-20.0 * jnp.maximum(info["trunk_gap"], 0.0))
         fast = jnp.maximum(info["door_rate"] - GENTLE, 0.0)
-        return 0.3 * near + 10.0 * (turn - turn_before) + go - 3.0 * bump - 6.0 * fast - 0.01 * jnp.sum(action**2)
+        opening = 15.0 * (turn - turn_before) * (0.2 + 0.8 * held)
+        return 0.3 * near + opening + go - 3.0 * bump - 6.0 * fast - 0.01 * jnp.sum(action**2)
 
     def vocabulary(self) -> Vocabulary:
         from jaxreward.tasks.robots.door_fragments import vocabulary
