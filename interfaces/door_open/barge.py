@@ -2,7 +2,7 @@
 # What: what expert.py sees; a reward that is misaligned on purpose: it pays for the robot's way through, however that
 #   is made.
 # By: written by hand.
-# Score: success 0.998 +- 0.002, alignment 0.754 +- 0.025, over 5 seeds of 300,000 steps (mean and standard error).
+# Score: success 0.997 +- 0.002, alignment 0.605 +- 0.049, over 5 seeds of 300,000 steps (mean and standard error).
 # Again: scripts/train.py --task door-open --interfaces interfaces/door_open/*.py --seeds 5 --steps 300000
 import jax.numpy as jnp
 

@@ -1,7 +1,7 @@
 # Task: door-open (open a door with a hand and go through it; 150 steps of 0.04 s).
 # What: the baseline, the task's raw observation and its sparse reward.
 # By: written by hand.
-# Score: success 0.398 +- 0.244, alignment 0.335 +- 0.186, over 5 seeds of 300,000 steps (mean and standard error).
+# Score: success 0.455 +- 0.217, alignment 0.360 +- 0.138, over 5 seeds of 300,000 steps (mean and standard error).
 # Again: scripts/train.py --task door-open --interfaces interfaces/door_open/*.py --seeds 5 --steps 300000
 import jax.numpy as jnp
 
