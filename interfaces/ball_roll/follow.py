@@ -2,7 +2,7 @@
 # What: what expert.py sees; a reward that is misaligned on purpose: it pays for the ball's way to the goal, however that
 #   is made.
 # By: written by hand.
-# Score: success 0.858 +- 0.072, alignment 0.613 +- 0.059, over 5 seeds of 800,000 steps (mean and standard error).
+# Score: success 0.858 +- 0.072, alignment 0.585 +- 0.056, over 5 seeds of 800,000 steps (mean and standard error).
 # Again: scripts/train.py --task ball-roll --interfaces interfaces/ball_roll/*.py --seeds 5 --steps 800000
 import jax.numpy as jnp
 

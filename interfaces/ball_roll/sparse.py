@@ -1,7 +1,7 @@
 # Task: ball-roll (roll a ball over the floor so that it comes to rest on a goal; 150 steps of 0.04 s).
 # What: the baseline, the task's raw observation and its sparse reward.
 # By: written by hand.
-# Score: success 0.362 +- 0.039, alignment 0.585 +- 0.033, over 5 seeds of 800,000 steps (mean and standard error).
+# Score: success 0.362 +- 0.039, alignment 0.576 +- 0.034, over 5 seeds of 800,000 steps (mean and standard error).
 # Again: scripts/train.py --task ball-roll --interfaces interfaces/ball_roll/*.py --seeds 5 --steps 800000
 import jax.numpy as jnp
 
