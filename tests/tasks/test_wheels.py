@@ -189,9 +189,9 @@ def test_a_door_is_opened_by_hand_or_barged():
 
     value, done = played("door-open", [0.2, -0.1, 0.0, 0.0], gently)
     assert value == done["open"] == done["go"] == done["clear"] == 1.0 and min(done["hand"], done["gently"]) > 0.8
-    for y in (-0.2, 0.2):
+    for y in (-0.2, 0.1):
         value, done = played("door-open", [0.2, y, 0.0, 0.0], lambda n, s: [1.0, 0.0, 0.0])
-        assert value == 1.0 and done["hand"] <= 0.5 and done["gently"] == 0.0, "with the hands, or hands and trunk"
+        assert value == 1.0 and min(done["hand"], done["clear"]) <= 0.5 and done["gently"] == 0.0, y
 
 
 def test_nobody_gets_around_the_wall():
@@ -206,3 +206,8 @@ def test_bodies_beside_a_robot_have_no_options_of_their_own():
     assert "worldbody" in merged(robot, bodies.format(""))
     with pytest.raises(ValueError, match="option"):
         merged(robot, bodies.format(' timestep="0.01"'))
+
+
+def test_the_long_wall_leaves_the_robot_in_sight():
+    m = DoorOpen().physics.model
+    assert m.vis.map.znear * m.stat.extent < 0.2, "what is nearer to a camera is not drawn"
