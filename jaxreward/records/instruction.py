@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from pydantic import Field, ValidationError
@@ -38,6 +38,12 @@ class Instruction(Record):
 
     words: str
     subtasks: tuple[Subtask, ...] = Field(default=(), max_length=SUBTASKS)
+
+    @classmethod
+    def of(cls, words: str, said: Mapping[str, tuple[str, str]], terms: Mapping[str, tuple[str, ...]]) -> Instruction:
+        """An instruction whose subtasks have, by name, words and a metric in `said`, and terms that pay for them."""
+        subtasks = (Subtask(name=k, words=what, metric=metric, terms=terms[k]) for k, (what, metric) in said.items())
+        return cls(words=words, subtasks=tuple(subtasks))
 
     def divided(self, words: str) -> tuple[Subtask, ...]:
         """What a judge scores: the subtasks in lines of text, and where there are none the instruction as a whole."""

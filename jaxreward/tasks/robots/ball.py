@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Instruction, Subtask, Vocabulary
+from jaxreward.records import Instruction, Vocabulary
 from jaxreward.tasks.metrics import Reached, WithExtraMetrics
 from jaxreward.tasks.robots.bringing import Bringing
 from jaxreward.tasks.robots.manner_metrics import AtEnd, Both, KeptPath, Most
@@ -123,7 +123,7 @@ class BallRoll(WheelsTask):
         brought = Most(ball.brought)
         return WithExtraMetrics(
             Reached(ball.on_goal),
-            {"pushed": Reached(_pushed), "rolled": Both(KeptPath(_path_beyond, _free, STILL), brought),
+            {"pushed": Reached(_pushed), "rolled": Both(KeptPath(_path_beyond, kept=_free, least=STILL), brought),
              "brought": brought, "rested": AtEnd(lambda state: ball.on_goal(state) & _rests(state))},
         )  # fmt: skip
 
@@ -136,13 +136,11 @@ class BallRoll(WheelsTask):
             "bring": ("bring the ball onto the goal", "brought"),
             "rest": ("the ball is at rest on the goal in the end", "rested"),
         }
-        return Instruction(
-            words="Give the ball a push with your hands so that it rolls onto the green goal and comes to rest there. "
+        return Instruction.of(
+            "Give the ball a push with your hands so that it rolls onto the green goal and comes to rest there. "
             "Let go of it before the red line; do not follow it to the goal, and do not shoot it past.",
-            subtasks=tuple(
-                Subtask(name=name, words=words, metric=metric, terms=SUBTASK_TERMS[name])
-                for name, (words, metric) in said.items()
-            ),
+            said,
+            SUBTASK_TERMS,
         )
 
     def default_observation(self, view: RobotView) -> jax.Array:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Instruction, Measure, Subtask, Vocabulary
+from jaxreward.records import Instruction, Measure, Vocabulary
 from jaxreward.tasks.metrics import Mean, Reached, WithExtraMetrics
 from jaxreward.tasks.robots.manner_metrics import KeptShare, Most, Slow
 from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask, with_bodies
@@ -96,7 +96,7 @@ class PandaCabinet(PandaTask):
         return WithExtraMetrics(
             Reached(lambda state: _out(state) > OPEN),
             {"farthest": Most(_out), "mean_position": mean, "reached": Reached(_at_handle),
-             "held": KeptShare(_out, _between, STILL),
+             "held": KeptShare(_out, kept=_between, least=STILL),
              "pulled": Most(_out, 1.0 / OPEN), "gentle": Slow(_speed, _out, GENTLE, STILL)},
         )  # fmt: skip
 
@@ -109,13 +109,11 @@ class PandaCabinet(PandaTask):
             "pull": (f"pull the drawer {OPEN} m out", "pulled"),
             "gently": (f"pull gently: the drawer never moves faster than {GENTLE} m/s", "gentle"),
         }
-        return Instruction(
-            words="Reach for the handle, put a finger on either side of it, and pull the drawer open with the handle "
+        return Instruction.of(
+            "Reach for the handle, put a finger on either side of it, and pull the drawer open with the handle "
             "between the fingers, gently, without flinging it open.",
-            subtasks=tuple(
-                Subtask(name=name, words=words, metric=metric, terms=SUBTASK_TERMS[name])
-                for name, (words, metric) in said.items()
-            ),
+            said,
+            SUBTASK_TERMS,
         )
 
     def default_observation(self, view: RobotView) -> jax.Array:

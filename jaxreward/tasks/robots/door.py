@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Instruction, Subtask, Vocabulary
+from jaxreward.records import Instruction, Vocabulary
 from jaxreward.tasks.metrics import Reached, WithExtraMetrics
 from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, Never, Slow
 from jaxreward.tasks.robots.physics import Data
@@ -115,7 +115,7 @@ class DoorOpen(WheelsTask):
         opened, passed = Most(_turn, 1.0 / OPEN), Most(_passed)
         return WithExtraMetrics(
             Reached(_through),
-            {"handled": Both(KeptShare(_turn, _touched, STILL), opened), "opened": opened, "passed": passed,
+            {"handled": Both(KeptShare(_turn, kept=_touched, least=STILL), opened), "opened": opened, "passed": passed,
              "clear": Both(Never(_bumps), passed), "gentle": Both(Slow(_rate, _turn, GENTLE, STILL), opened)},
         )  # fmt: skip
 
@@ -129,13 +129,11 @@ class DoorOpen(WheelsTask):
             "clear": ("never touch the door with the trunk", "clear"),
             "gently": (f"open the door gently: it never turns faster than {GENTLE} rad/s", "gentle"),
         }
-        return Instruction(
-            words="Push the door open with a hand on it, gently, and go through the doorway. Do not barge into the "
+        return Instruction.of(
+            "Push the door open with a hand on it, gently, and go through the doorway. Do not barge into the "
             "door, neither with your body nor with your hands, and do not bang it.",
-            subtasks=tuple(
-                Subtask(name=name, words=words, metric=metric, terms=SUBTASK_TERMS[name])
-                for name, (words, metric) in said.items()
-            ),
+            said,
+            SUBTASK_TERMS,
         )
 
     def default_observation(self, view: RobotView) -> jax.Array:

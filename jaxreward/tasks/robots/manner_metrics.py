@@ -32,8 +32,22 @@ class Most:
         return jnp.minimum(self.scale * acc, 1.0) if self.scale else acc
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Kept:
+    """A share: how much something moved, and how much of that it was `kept` at the end of a step."""
+
+    kept: OfState
+    least: float
+
+    def init(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros(()), jnp.zeros(())
+
+    def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
+        return jnp.where(acc[0] > self.least, acc[1] / jnp.maximum(acc[0], self.least), 0.0)
+
+
 @dataclass(frozen=True)
-class KeptShare:
+class KeptShare(_Kept):
     """Of the way that something was brought, the share at whose end it was `kept` as it is to be.
 
     Way that is made a second time does not count, so going to and fro changes nothing.
@@ -45,11 +59,6 @@ class KeptShare:
     """
 
     way: OfState
-    kept: OfState
-    least: float
-
-    def init(self) -> tuple[jax.Array, jax.Array]:
-        return jnp.zeros(()), jnp.zeros(())
 
     def update(
         self, acc: tuple[jax.Array, jax.Array], state: Any, action: jax.Array, next_state: Any
@@ -58,12 +67,9 @@ class KeptShare:
         beyond = jnp.maximum(self.way(next_state) - farthest, 0.0)
         return farthest + beyond, kept + beyond * self.kept(next_state)
 
-    def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return _share(*acc, self.least)
-
 
 @dataclass(frozen=True)
-class KeptPath:
+class KeptPath(_Kept):
     """Of the path that something made, the share at whose end it was `kept` as it is to be.
 
     Args:
@@ -73,20 +79,12 @@ class KeptPath:
     """
 
     moved: Callable[[Any, Any], jax.Array]
-    kept: OfState
-    least: float
-
-    def init(self) -> tuple[jax.Array, jax.Array]:
-        return jnp.zeros(()), jnp.zeros(())
 
     def update(
         self, acc: tuple[jax.Array, jax.Array], state: Any, action: jax.Array, next_state: Any
     ) -> tuple[jax.Array, jax.Array]:
         moved = self.moved(state, next_state)
         return acc[0] + moved, acc[1] + moved * self.kept(next_state)
-
-    def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return _share(*acc, self.least)
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,3 @@ class Both:
 
     def value(self, acc: tuple[Any, Any]) -> jax.Array:
         return self.first.value(acc[0]) * self.second.value(acc[1])
-
-
-def _share(whole: jax.Array, kept: jax.Array, least: float) -> jax.Array:
-    return jnp.where(whole > least, kept / jnp.maximum(whole, least), 0.0)

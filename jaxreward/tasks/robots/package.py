@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Instruction, Subtask, Vocabulary
+from jaxreward.records import Instruction, Vocabulary
 from jaxreward.tasks.metrics import WithExtraMetrics
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.pushing import Pushing
@@ -124,13 +124,11 @@ class PackagePush(WheelsTask):
             "bring": ("bring the package onto the goal", "brought"),
             "gently": (f"push gently: the package never moves faster than {GENTLE} m/s", "gentle"),
         }
-        return Instruction(
-            words="Push the package onto the green goal with both hands. Keep both hands on it all the way and push "
+        return Instruction.of(
+            "Push the package onto the green goal with both hands. Keep both hands on it all the way and push "
             "gently; do not ram it, and do not push it with one hand or with the trunk.",
-            subtasks=tuple(
-                Subtask(name=name, words=words, metric=metric, terms=SUBTASK_TERMS[name])
-                for name, (words, metric) in said.items()
-            ),
+            said,
+            SUBTASK_TERMS,
         )
 
     def default_observation(self, view: RobotView) -> jax.Array:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Instruction, Subtask, Vocabulary
+from jaxreward.records import Instruction, Vocabulary
 from jaxreward.tasks.metrics import WithExtraMetrics
 from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask, with_bodies
 from jaxreward.tasks.robots.physics import Data, own_model
@@ -129,13 +129,11 @@ class PandaPush(PandaTask):
             "bring": ("bring the puck onto the goal", "brought"),
             "gently": (f"push gently: the puck never moves faster than {GENTLE} m/s", "gentle"),
         }
-        return Instruction(
-            words="Push the puck over the table onto the green goal. Stay in touch with it all the way and push "
+        return Instruction.of(
+            "Push the puck over the table onto the green goal. Stay in touch with it all the way and push "
             "gently; do not hit it so that it glides there.",
-            subtasks=tuple(
-                Subtask(name=name, words=words, metric=metric, terms=SUBTASK_TERMS[name])
-                for name, (words, metric) in said.items()
-            ),
+            said,
+            SUBTASK_TERMS,
         )
 
     def default_observation(self, view: RobotView) -> jax.Array:

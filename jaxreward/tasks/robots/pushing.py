@@ -34,7 +34,7 @@ class Pushing(Bringing):
         share of the way to the goal that was made, and how slow it stayed. The manners count as far as it was
         brought."""
         brought = Most(self.brought)
-        pushed = KeptShare(self.nearer, self.touches, self.still)
+        pushed = KeptShare(self.nearer, kept=self.touches, least=self.still)
         return WithExtraMetrics(
             Reached(self.on_goal),
             {"touched": Reached(self.touches), "pushed": Both(pushed, brought), "brought": brought,
