@@ -29,7 +29,9 @@ class Entry(NamedTuple):
     real: bool = True
 
 
-_EXTRAS = {"brax": "brax", "robots": "mujoco", "xland": "xland"}
+_EXTRAS = {
+    "brax": "brax", "games.snake": "jumanji", "games.tetris": "jumanji", "robots": "mujoco", "xland": "xland",
+}  # fmt: skip
 """Extras that tasks need, by the module or package that they are made in."""
 
 _PROBES = ("constant", "signal", "delay", "choice", "corridor", "endless", "aim")
@@ -38,6 +40,7 @@ _TASKS: dict[str, Entry] = {
     "ant-patrol-return": Entry("brax.ant_tasks", "AntPatrolReturn"),
     "ball-roll": Entry("robots.ball", "BallRoll"),
     "door-open": Entry("robots.door", "DoorOpen"),
+    "flappy-bird": Entry("games.flappy", "FlappyBird", real=False),
     "go1-push-recovery": Entry("robots.go1", "Go1PushRecovery"),
     "inverted-pendulum": Entry("brax.small", "InvertedPendulum"),
     "package-push": Entry("robots.package", "PackagePush"),
@@ -47,6 +50,8 @@ _TASKS: dict[str, Entry] = {
     "quadcopter-hover": Entry("robots.quadcopter", "QuadcopterHover"),
     "quadruped-velocity": Entry("robots.quadruped", "QuadrupedVelocity"),
     "reacher": Entry("brax.small", "Reacher"),
+    "snake": Entry("games.snake", "Snake", real=False),
+    "tetris": Entry("games.tetris", "Tetris", real=False),
     **{kind: Entry("brax.suite", "Run", {"kind": kind}) for kind in ("hopper", "walker2d", "ant", "humanoid")},
     **{f"probe-{kind}": Entry("probe", "Probe", {"kind": kind}, real=kind == "aim") for kind in _PROBES},
     **{
@@ -89,7 +94,8 @@ def extra_of(name: str) -> str:
         return "xland"
     if library := _library_of(name):
         return library
-    return _EXTRAS.get(_TASKS[name].module.partition(".")[0], "") if name in _TASKS else ""
+    module = _TASKS[name].module if name in _TASKS else ""
+    return _EXTRAS.get(module, _EXTRAS.get(module.partition(".")[0], ""))
 
 
 def has_real_actions(name: str) -> bool:

@@ -1,0 +1,1 @@
+"""Small games: Flappy Bird, and Tetris and Snake on jumanji's environments."""
