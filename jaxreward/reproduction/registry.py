@@ -6,6 +6,7 @@ from functools import cache
 
 from jaxreward.errors import UnknownName
 from jaxreward.reproduction.entry import Entry
+from jaxreward.reproduction.forge import tables as forge
 from jaxreward.reproduction.grace.figure4 import Figure4, Figure4b
 from jaxreward.reproduction.grace.table1 import Table1
 from jaxreward.reproduction.grace.tables import Table2, Table3
@@ -18,6 +19,7 @@ from jaxreward.reproduction.rf_agent import tables as rf_agent
 def entries() -> dict[str, Entry]:
     """All entries by name."""
     every: tuple[Entry, ...] = (
+        *(forge.Table2(), forge.Table3(), forge.Figure3()),
         *(Figure4(), Figure4b(), Table1(), Table2(), Table3()),
         *(limen.Figure4(), limen.Figure5(), limen.Figure6()),
         *(rda.Figure4(), rda.Figure7a(), rda.Figure7b()),

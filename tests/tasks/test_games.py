@@ -113,6 +113,22 @@ def test_every_fragment_is_what_it_says(name, options):
             assert not np.allclose(value, paid), f"{fragment.name} is the sparse reward"
 
 
+def test_the_dense_reward_is_the_experts(task):
+    names = functions_of((INTERFACES / task.name.replace("-", "_") / "expert.py").read_text())
+    states, actions, after, _ = played(task, lambda view: jnp.zeros(task.action_space.n), 8, 30)
+
+    @jit
+    @jax.vmap
+    @jax.vmap
+    def both(state: Any, action: jax.Array, after: Any) -> Any:
+        views = task.view(state), action, task.view(after)
+        return task.dense_reward(*views), names["compute_reward"](*views)[0]
+
+    own, expert = both(states, actions, after)
+    np.testing.assert_allclose(own, expert, atol=1e-5)
+    assert len(np.unique(own)) > 3
+
+
 def test_pictures_have_one_size_and_change(task):
     states, *_ = played(task, lambda view: jnp.zeros(task.action_space.n), 1, 12)
     pictures = [task.draw(jax.tree.map(lambda x, t=t: x[t, 0], states)) for t in (0, 5, 11)]

@@ -167,6 +167,12 @@ class Tetris(BaseTask):
         """The lines that a step cleared, and -1 for an action that is not possible."""
         return next_view.lines_cleared.astype(jnp.float32) - next_view.invalid
 
+    def dense_reward(self, view: TetrisView, action: jax.Array, next_view: TetrisView) -> jax.Array:
+        """2 for each line, 0.3 for each tetromino, minus new holes and roughness, and -1 for the end."""
+        (rough, holes), (rougher, more) = _surface(view.placed), _surface(next_view.placed)
+        placed = 0.3 * (1.0 - next_view.game_over) - 1.0 * next_view.game_over
+        return 2.0 * next_view.lines_cleared + placed - 0.1 * (more - holes) - 0.02 * (rougher - rough)
+
     def vocabulary(self) -> Vocabulary:
         from jaxreward.tasks.games.tetris_fragments import vocabulary
 
@@ -178,3 +184,11 @@ class Tetris(BaseTask):
         active = np.asarray(view.active_tetromino)
         board = np.asarray(view.board) + active
         return draw_board(board, {0: (24, 26, 32), 1: (80, 130, 210), 2: (245, 210, 80)}, 16)
+
+
+def _surface(placed: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """How much the heights of neighbouring columns differ, added up, and how many cells are empty under others."""
+    filled = placed > 0
+    covered = jnp.cumsum(filled, axis=0) > 0
+    heights = jnp.where(filled.any(axis=0), len(placed) - jnp.argmax(filled, axis=0), 0)
+    return jnp.abs(jnp.diff(heights)).sum().astype(jnp.float32), (covered & ~filled).sum().astype(jnp.float32)

@@ -1,0 +1,1 @@
+"""FORGE's tables 2 and 3 and figures 2 and 3."""
