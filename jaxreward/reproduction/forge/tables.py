@@ -214,7 +214,7 @@ def _notes(plan: Plan) -> tuple[str, ...]:
         f"Here: {plan.budget.seeds} searches of {plan.candidates} candidates, {plan.proposer} proposer, rewards for "
         f"the task's own observation, the learner and steps of the preset quick; evolved: trained again on {SEEDS} "
         f"fresh seeds; zero-shot: the best of the first {ROUND}, by its score in the search. The snake's score is the "
-        "food that it ate. The paper: Claude Sonnet 4, 160 candidates and more, PPO of Stable-Baselines3, games without "
-        "a last step; the humanoid is Gymnasium's.",
+        "food that it ate. The paper: Claude Sonnet 4, 160 candidates and more, PPO of Stable-Baselines3, games that "
+        "are not cut; the humanoid is Gymnasium's.",
         "Intervals of 95 %: of one search over fresh training seeds, of several over searches.",
     )

@@ -239,12 +239,12 @@ class FlappyBird(BaseTask):
         return vocabulary()
 
     def draw(self, state: Bird) -> np.ndarray:
-        """The screen, half as large: uint8 (256, 144, 3)."""
-        picture = np.full((HEIGHT // 2, WIDTH // 2, 3), (110, 190, 205), np.uint8)
+        """The screen, three quarters as large: uint8 (384, 216, 3)."""
+        picture = np.full((3 * HEIGHT // 4, 3 * WIDTH // 4, 3), (110, 190, 205), np.uint8)
 
         def fill(x: float, y: float, width: float, height: float, colour: tuple[int, int, int]) -> None:
-            rows = slice(max(0, round(y / 2)), max(0, round((y + height) / 2)))
-            picture[rows, max(0, round(x / 2)) : max(0, round((x + width) / 2))] = colour
+            top, bottom, left, right = (max(0, round(0.75 * at)) for at in (y, y + height, x, x + width))
+            picture[top:bottom, left:right] = colour
 
         for x, gap_y in zip(np.asarray(state.pipe_x), np.asarray(state.gap_y), strict=True):
             for y, height in ((gap_y - PIPE_HEIGHT, PIPE_HEIGHT), (gap_y + self.gap, HEIGHT)):

@@ -179,11 +179,11 @@ class Tetris(BaseTask):
         return vocabulary(self.rows, self.columns)
 
     def draw(self, state: Any) -> np.ndarray:
-        """The board, uint8 (16 rows, 16 columns, 3), with the next tetromino in yellow."""
+        """The board, uint8 (20 rows, 20 columns, 3), with the next tetromino in yellow."""
         view = self.view(jax.tree.map(jnp.asarray, state))
         active = np.asarray(view.active_tetromino)
         board = np.asarray(view.board) + active
-        return draw_board(board, {0: (24, 26, 32), 1: (80, 130, 210), 2: (245, 210, 80)}, 16)
+        return draw_board(board, {0: (24, 26, 32), 1: (80, 130, 210), 2: (245, 210, 80)}, 20)
 
 
 def _surface(placed: jax.Array) -> tuple[jax.Array, jax.Array]:
