@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from jaxreward.comparison.cells import Tools
+from jaxreward.operators import REPEATS
 from jaxreward.reproduction.cell import Budget, Cell, FinishedCell, Plan
 from jaxreward.reproduction.forge.published import TABLE_2, TABLE_3
-from jaxreward.reproduction.forge.tables import PARTS, TITLES, Figure3, ForgeSearch, Table2, Table3, searches
+from jaxreward.reproduction.forge.tables import PARTS, TITLES, Figure3, RoundsSearch, Table2, Table3, _rounds, searches
 from jaxreward.reproduction.registry import entry_of
 from jaxreward.reproduction.searches import OwnInterfaces
 from jaxreward.runs import StopSignal
@@ -57,17 +59,17 @@ def test_table_2_stands_beside_the_published_one(tmp_path: Path) -> None:
     plan = plan_of(entry, parts=(PART,))
     assert list(TABLE_2) == ["native", *(name for name in TITLES if name != "best-of-n")]
     results: dict[Cell, FinishedCell] = {OwnInterfaces(PART, 5): finished(OwnInterfaces(PART, 5), sparse=[6.0] * 5)}
-    scores = [1.0, None, 4.0, 2.0, 3.0, 0.0, 0.0, 2.0, 20.0, 9.0, None, None]
+    first, second = [[0, 0, 1.0], [0, 0, 4.0], [0, 0, 1.0]], [[1, 1, 20.0], [1, 0, 9.0]]  # two of a round had no score
     for seed, cell in enumerate(searches(PART, plan, "forge")):
-        results[cell] = finished(cell, search=20.0, fresh=[10.0 + 2.0 * seed] * 5, scores=scores)
+        results[cell] = finished(cell, search=20.0, fresh=[10.0 + 2.0 * seed] * 5, candidates=[*first, *second])
     (table,) = (table.as_json() for table in entry.tables(plan, results))
     rows = {row["rewards"]: row for row in table["rows"]}
     assert list(rows) == ["native", "dense, by a person", *TITLES.values()]
     assert rows["native"]["zero-shot"]["mean"] == 6.0 and rows["native"]["paper"] == {"published": 17.0}
-    assert rows["FORGE"]["zero-shot"]["mean"] == 4.0, "of the first round of eight alone"
+    assert rows["FORGE"]["zero-shot"]["mean"] == 4.0, "of the first round alone"
     assert rows["FORGE"]["evolved"]["mean"] == pytest.approx(11.0) and rows["FORGE"]["evolved"]["n"] == 2
     assert rows["FORGE"]["its paper"] == {"published": 19.8} and rows["Eureka"]["evolved"] is None
-    assert entry._by_round(PART, plan, results) == {"FORGE": [[1.5, 7.25]] * 2}, "what failed counts as the worst"
+    assert entry._by_round(PART, plan, results) == {"FORGE": [[2.0, 14.5]] * 2}
     assert not entry.draw(plan, {}, tmp_path / "none.png") and not list(tmp_path.iterdir())
     pytest.importorskip("matplotlib")
     assert entry.draw(plan, results, tmp_path / "table2.png") and (tmp_path / "table2.png").stat().st_size > 5000
@@ -78,7 +80,8 @@ def test_figure_3_has_scores_by_depth(tmp_path: Path) -> None:
     plan = plan_of(entry, parts=(PART,))
     one, other = searches(PART, plan, "forge")
     results: dict[Cell, FinishedCell] = {
-        one: finished(one, depths=[[0, 1.0], [0, 3.0], [1, 6.0]]), other: finished(other, depths=[[0, 4.0], [2, 3.0]]),
+        one: finished(one, candidates=[[0, 0, 1.0], [0, 0, 3.0], [1, 1, 6.0]]),
+        other: finished(other, candidates=[[0, 0, 4.0], [1, 2, 3.0]]),
     }  # fmt: skip
     (row,) = entry.tables(plan, results)[0].as_json()["rows"]
     assert [row[f"depth {d}"]["mean"] for d in range(3)] == [3.0, 6.0, 3.0]
@@ -88,11 +91,27 @@ def test_figure_3_has_scores_by_depth(tmp_path: Path) -> None:
     assert entry.tables(plan, {})[0].as_json()["rows"][0]["depth 0"] is None
 
 
+def test_rounds_are_generations_with_scores() -> None:
+    """Plans, failures and what is scored again make none."""
+
+    def result(generation: int, depth: int, score: float | None, operator: str = "scratch") -> Any:
+        found = None if score is None else SimpleNamespace(mean=score)
+        return SimpleNamespace(
+            candidate=SimpleNamespace(generation=generation, depth=depth, operator=operator), score=found
+        )
+
+    results = [result(0, 0, None, "plan"), result(1, 0, 2.0), result(1, 0, None), result(3, 1, 5.0),
+               result(4, 0, 2.5, "keep")]  # fmt: skip
+    assert "keep" in REPEATS
+    assert _rounds(results) == [[0, 0, 2.0], [1, 1, 5.0]]
+
+
 @pytest.mark.slow
 def test_depths_are_those_of_the_search(tmp_path: Path, checker: Any) -> None:
     plan = plan_of(Figure3(), out=tmp_path, parts=("flappy-bird",), seeds=1, steps=1024, candidates=10)
     (cell,) = searches("flappy-bird", plan, "forge")
-    assert isinstance(cell, ForgeSearch)
+    assert isinstance(cell, RoundsSearch)
     numbers = cell.run(plan, Tools(checker, Silent(), StopSignal(), str))
-    assert isinstance(numbers, dict) and len(numbers["depths"]) == 10
-    assert {depth for depth, _ in numbers["depths"]} == {0, 1}
+    assert isinstance(numbers, dict) and len(numbers["candidates"]) == 10
+    assert {(k, depth) for k, depth, _ in numbers["candidates"]} == {(0, 0), (1, 1)}
+    assert max(score for *_, score in numbers["candidates"]) == numbers["search"]

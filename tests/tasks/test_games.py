@@ -20,6 +20,7 @@ from jaxreward.tasks.task import metric_names
 from tests.compilation import jit
 from tests.tasks.cases import evaluate_metric, every_array_has_words, functions_of
 
+pytest.importorskip("jumanji", reason="jumanji is an extra")
 pytestmark = pytest.mark.usefixtures("unoptimised")
 NAMES = ("flappy-bird", "snake", "tetris")
 INTERFACES = Path(__file__).resolve().parents[2] / "interfaces"
@@ -53,6 +54,21 @@ def played(task: Any, choose: Any, envs: int, steps: int, seed: int = 0) -> Any:
     return jax.device_get(play(jax.random.key(seed)))
 
 
+def functions_of_task(task: Any) -> dict[str, Any]:
+    """The helpers and fragments of its vocabulary."""
+    vocabulary = task.vocabulary()
+    parts = ["import jax", "import jax.numpy as jnp"]
+    parts += [f"{name} = {value}" for name, value in vocabulary.constants.items()]
+    texts = (*vocabulary.helpers.values(), *(f.source for f in vocabulary.fragments))
+    return functions_of("\n".join([*parts, *texts]))
+
+
+def helpers_of(task: Any) -> dict[str, Any]:
+    """The helpers of its vocabulary, compiled."""
+    names = functions_of_task(task)
+    return {name: jax.jit(names[name]) for name in task.vocabulary().helpers if name not in ("bell", "occupied")}
+
+
 # ---- all of them
 
 
@@ -68,26 +84,24 @@ def test_it_says_what_it_is(task):
     [
         ("flappy-bird", "gap", 24, "gap must be from 25 to 200 pixels, not 24"),
         ("flappy-bird", "gap", 99.5, "gap must be a whole number"),
-        ("snake", "size", 3, "size must be from 4 to 40 cells, not 3"),
+        ("snake", "size", 23, "size must be from 4 to 22 cells, not 23"),
+        ("tetris", "rows", 40, "a board of 40 by 20 has more than 512 cells: make it smaller"),
         ("tetris", "columns", 3, "columns must be from 4 to 40 cells, not 3"),
         ("tetris", "horizon", 0, "horizon must be at least 1 step"),
     ],
 )
 def test_options_are_checked(name, option, value, said):
     with pytest.raises(UserError, match=said):
-        make_task(name, **{option: value})
+        make_task(name, **{option: value, **({"columns": 20} if option == "rows" else {})})
 
 
 @pytest.mark.parametrize(
     ("name", "options"), [("flappy-bird", {}), ("snake", {}), ("tetris", {"rows": 8, "columns": 5})]
 )
-def test_every_fragment_is_what_it_says(name, options):
+def test_fragments_have_their_size_and_are_finite(name, options):
     task: Any = make_task(name, **options)
     vocabulary = task.vocabulary()
-    parts = ["import jax", "import jax.numpy as jnp"]
-    parts += [f"{name} = {value}" for name, value in vocabulary.constants.items()]
-    texts = (*vocabulary.helpers.values(), *(f.source for f in vocabulary.fragments))
-    functions = functions_of("\n".join([*parts, *texts]))
+    functions = functions_of_task(task)
     states, actions, after, ended = played(task, lambda view: jnp.zeros(task.action_space.n), 16, 60)
     going = ~ended.reshape(-1)
     flat = lambda tree: jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[going], tree)  # noqa: E731
@@ -105,7 +119,8 @@ def test_every_fragment_is_what_it_says(name, options):
     paid, values = jax.device_get(evaluate(flat(states), flat(actions), flat(after)))
     assert len(np.unique(paid)) > 1
     for fragment in vocabulary.fragments:
-        value, feature = np.asarray(values[fragment.name], np.float32), fragment.kind == "feature"
+        value, feature = values[fragment.name], fragment.kind == "feature"
+        assert value.dtype == np.float32, fragment.name
         assert value.shape == (len(paid), *((fragment.size,) if feature else ())), fragment.name
         assert np.isfinite(value).all(), fragment.name
         assert np.abs(value).max() * (1.0 if feature else fragment.scales[0]) <= 20.0, fragment.name
@@ -155,7 +170,8 @@ def test_the_bird_flies_as_in_the_published_game():
     def step(state: Any, seen: Any) -> Any:
         action, gap_y, fresh = seen
         after = task.step(state, action)
-        after = after._replace(gap_y=gap_y, dead=task._crashed(after.y, after.pipe_x, gap_y))
+        dead = task._crashed(after.y, after.pipe_x, gap_y)
+        after = after._replace(gap_y=gap_y, dead=dead, velocity=jnp.where(dead, 0.0, after.velocity))
         first = task.reset(jax.random.key(0))._replace(gap_y=gap_y)
         after = jax.tree.map(lambda a, b: jnp.where(fresh, a, b), first._replace(key=after.key), after)
         paid = task.sparse_reward(task.view(state), action, task.view(after))
@@ -164,16 +180,8 @@ def test_the_bird_flies_as_in_the_published_game():
     shown = (record["action"], record["gap_y"], record["action"] < 0)
     first = task.reset(jax.random.key(0))
     _, (states, paid, views) = jit(lambda: jax.lax.scan(step, first, shown))()
-    for name, field in (
-        ("y", "y"),
-        ("rotation", "rotation"),
-        ("pipe_x", "pipe_x"),
-        ("score", "score"),
-        ("dead", "dead"),
-    ):
-        np.testing.assert_allclose(getattr(states, field), record[name], atol=1e-3, err_msg=name)
-    alive = ~record["dead"]  # the game sets the velocity to 0 at the end
-    np.testing.assert_allclose(states.velocity[alive], record["velocity"][alive])
+    for name in ("y", "velocity", "rotation", "pipe_x", "score", "dead"):
+        np.testing.assert_allclose(getattr(states, name), record[name], atol=1e-3, err_msg=name)
     later = np.setdiff1d(np.arange(len(paid)), begins)
     np.testing.assert_allclose(paid[later], record["reward"][later], atol=1e-6)
     left = np.sort(np.where(record["pipe_x"] > flappy.WIDTH, flappy.WIDTH, record["pipe_x"]), axis=1)
@@ -189,6 +197,33 @@ def test_gaps_are_drawn_from_the_published_places():
     first = jax.device_get(task.view(task.reset(jax.random.key(1))))
     assert first.last_bottom_pipe_y - first.last_top_pipe_y == 120.0
     assert (first.next_pipe_x, first.next_top_pipe_y, first.next_bottom_pipe_y) == (288.0, 0.0, 512.0), "not on screen"
+
+
+def test_a_pipe_that_comes_again_has_another_gap():
+    task = FlappyBird()
+
+    def step(state: Any, _: Any) -> Any:
+        after = task.step(state, jnp.int32(0))._replace(y=state.y, velocity=state.velocity)  # it stays in the air
+        return after, (after.pipe_x > state.pipe_x, after.gap_y)
+
+    again, gaps = jax.device_get(jit(lambda s: jax.lax.scan(step, s, length=1500)[1])(task.reset(jax.random.key(0))))
+    drawn = gaps[again]
+    assert again.sum() > 30 and set(np.unique(drawn).tolist()) == {80.0 + place for place in flappy.GAPS}
+    assert (np.diff(gaps, axis=0)[~again[1:]] == 0.0).all()
+
+
+def test_what_the_bird_is_told_of_the_gap_ahead():
+    names = helpers_of(FlappyBird(gap=100))
+    state = jax.device_get(FlappyBird().view(FlappyBird().reset(jax.random.key(0))))
+    state = state._replace(last_pipe_x=4.0, last_top_pipe_y=100.0, last_bottom_pipe_y=200.0, next_pipe_x=150.0,
+                           next_top_pipe_y=150.0, next_bottom_pipe_y=250.0, player_y=np.float32(128.0))  # fmt: skip
+    ahead = state._replace(last_pipe_x=6.0)
+    assert bool(names["ahead"](ahead)) and not bool(names["ahead"](state))
+    assert (float(names["off"](ahead)), float(names["off"](state))) == (-10.0, -60.0)
+    assert (float(names["to_top"](ahead)), float(names["to_bottom"](ahead))) == (28.0, 48.0)
+    assert float(names["pipe_end"](ahead)) == 1.0 and float(names["pipe_end"](state)) == 145.0
+    lower = ahead._replace(player_y=np.float32(131.0), last_pipe_x=2.0)
+    assert float(names["nearer"](ahead, lower)) == 3.0, "towards the gap that was ahead"
 
 
 def test_pipes_and_time_are_counted():
@@ -231,18 +266,53 @@ def test_the_snake_moves_by_the_rules():
             eaten, deaths = eaten + (eats and not dies), deaths + dies
             assert (bool(there.food_eaten), bool(there.snake_death)) == (eats and not dies, dies)
             assert float(paid[t, env]) == float(eats and not dies) - dies
-            if dies:
-                continue
-            cells = [(row, column), *body]
+            assert bool(here.free[actions[t, env]]) == (not dies)
+            cells = cells if dies else [(row, column), *body]
             assert int(there.length) == len(cells)
             grid = np.zeros((5, 5), int)
             if len(cells) < 25:
                 grid[tuple(there.food)] = snake.FOOD
+                assert tuple(there.food.tolist()) not in cells
             for k, cell in enumerate(cells):
                 grid[cell] = snake.HEAD if k == 0 else snake.BODY
                 assert int(there.body_age[cell]) == len(cells) - k
             np.testing.assert_array_equal(there.game_grid, grid)
     assert eaten > 50 and deaths > 5
+
+
+def test_a_snake_that_fills_the_grid_ends_the_game_alive():
+    task = make_task("snake", size=4)
+    way = np.array([3, 3, 3, 2, 1, 1, 2, 3, 3, 2, 1, 1, 1, 0, 0, 0])  # of a snake in the upper right corner, round
+
+    def step(state: Any, action: jax.Array) -> Any:
+        after = task.step(state, action)
+        keep = lambda new, old: jnp.where(task.terminated(state), old, new)  # noqa: E731
+        return jax.tree.map(keep, after, state), None
+
+    def play(key: jax.Array) -> Any:
+        state = task.reset(key)
+        state, _ = jax.lax.scan(step, state, np.tile(way, 30))
+        return task.view(state), state.dead, task.terminated(state)
+
+    keys = jax.random.split(jax.random.key(0), 300)
+    views, dead, over = jax.device_get(jit(jax.vmap(play))(keys))
+    won = over & ~dead
+    assert won.any() and (views.length[won] == 16).all()
+    assert (np.sort(views.game_grid[won].reshape(-1, 16)) == [snake.BODY] * 15 + [snake.HEAD]).all(), "no food is left"
+
+
+def test_what_the_snake_is_told_of_its_surroundings():
+    names = helpers_of(make_task("snake"))
+    age = np.zeros((12, 12), np.int32)
+    age[0, 0:3] = [3, 2, 1]  # the head in the corner, the tail two to the right
+    view = jax.tree.map(np.asarray, make_task("snake").view(make_task("snake").reset(jax.random.key(0))))
+    view = view._replace(body_age=age, head=np.array([0, 0]), food=np.array([2, 5]), free=np.array([0, 0, 1, 0], bool))
+    assert names["around"](view).tolist() == [1, 1, 1, 1, 1, 1, 0, 0]
+    assert names["reach"](view).tolist() == [0, 0, 11, 0]
+    assert float(names["moves"](view)) == 7.0 and float(names["exits"](view)) == 1.0
+    terms = {f.name: functions_of_task(make_task("snake"))[f.name] for f in make_task("snake").vocabulary().fragments}
+    down = view._replace(head=np.array([1, 0]))
+    assert float(terms["nearer"](view, 2, down)) == 1.0 and float(terms["nearer"](down, 0, view)) == -1.0
 
 
 # ---- Tetris
@@ -283,17 +353,42 @@ def test_tetrominoes_fall_by_the_rules():
         np.testing.assert_array_equal(here.board, np.maximum(here.placed, here.active_tetromino))
         placed = dropped(here.placed, shape, min(column, 5 - shape.shape[1]))
         over += bool(there.game_over)
-        if not here.possible[actions[t, env]]:
+        assert (placed is None) == (not here.possible[actions[t, env]])
+        if placed is None:
+            np.testing.assert_array_equal(there.placed, here.placed)
             assert bool(there.invalid) and bool(there.game_over) and float(paid[t, env]) == -1.0
             assert int(there.lines_cleared) == 0
             continue
-        assert placed is not None
         full = placed.all(axis=1)
         np.testing.assert_array_equal(there.placed, np.concatenate([0 * placed[full], placed[~full]]))
         assert int(there.lines_cleared) == full.sum() == float(paid[t, env])
         assert int(there.lines) == int(here.lines) + full.sum()
         cleared += full.sum()
     assert cleared > 20 and over > 20
+
+
+def test_what_is_told_of_a_board():
+    task = make_task("tetris", rows=6, columns=4)
+    names = helpers_of(task)
+    placed = np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1], [1, 1, 0, 1]])
+    view = task.view(task.reset(jax.random.key(0)))._replace(placed=jnp.asarray(placed))
+    assert names["heights"](view).tolist() == [1, 3, 0, 4] and names["holes"](view).tolist() == [0, 1, 0, 0]
+    assert float(names["roughness"](view)) == 2 + 3 + 4 and float(names["fullest"](view)) == 0.75
+    assert float(names["wells"](view)) == 2 + 3
+    assert float(names["changes"](view)) == 2 + 4 + 2 + 2, "walls are filled, rows without cells left out"
+    flat = view._replace(turned=task.core.env.TETROMINOES_LIST[0])  # the long one, upright and lying
+    lies, empty = names["landings"](flat)
+    assert lies.reshape(4, 4).T[:2].tolist() == [[1, 3, 0, 4], [4] * 4]
+    assert empty.reshape(4, 4).T[:2].tolist() == [[0] * 4, [8] * 4]
+
+
+@pytest.mark.parametrize("name", ["snake", "tetris"])
+def test_a_game_is_not_over_before_its_horizon(name):
+    task = make_task(name, horizon=30, **({"size": 12} if name == "snake" else {"rows": 40, "columns": 12}))
+    safe = lambda v: jnp.where(v.free if name == "snake" else v.possible, 0.0, -30.0)  # noqa: E731
+    states, _, _, ended = played(task, safe, 64, 30)
+    counts = states.core.env.step_count
+    assert counts.max() == 29 and (ended[-1] == 0).mean() > 0.5
 
 
 def test_the_experts_landings_are_where_tetrominoes_lie():

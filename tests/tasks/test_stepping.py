@@ -17,6 +17,7 @@ from jaxreward.programs import Program
 from jaxreward.tasks import (
     SlicedTask,
     batched_step,
+    has_real_actions,
     make_task,
     measure_of,
     metrics,
@@ -31,7 +32,7 @@ from jaxreward.training.population import Population
 from jaxreward.training.rollout import action_noise, collect, reset_pool, start_rollout
 from jaxreward.training.rollout_statistics import Stats
 
-PHYSICS = [name for name in task_names() if not name.startswith(("xland", "probe"))]
+PHYSICS = [name for name in task_names() if has_real_actions(name) and not name.startswith("probe")]
 
 
 @dataclass(frozen=True)

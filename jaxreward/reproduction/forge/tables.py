@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar
 
 from jaxreward.comparison.cells import Tools, Unfinished
+from jaxreward.operators import REPEATS
+from jaxreward.records import Result
 from jaxreward.reproduction.cell import Budget, Cell, Plan
 from jaxreward.reproduction.entry import Entry, Results
 from jaxreward.reproduction.forge.picture import Curves, draw_lines
@@ -21,19 +23,18 @@ from jaxreward.tasks import measure_of
 SEEDS = 5
 """Of the final training."""
 CANDIDATES = 32
-"""Of a search by default: four rounds of `ROUND`; the paper has eleven of 16 (section 4.2)."""
-ROUND = 8
-"""Candidates of a round: the generation of the preset quick, and FORGE's first pool."""
+"""Of a search by default: four rounds of eight, the generation of the preset quick and FORGE's first pool; the paper's
+other methods have ten of 16 (section 4.2)."""
 TITLES = {"best-of-n": "best of as many samples", "eureka": "Eureka", "revolve": "REvolve", "forge": "FORGE"}
 PARTS = {"without selection": "initial={candidates}", "without planning": "planner=false", "whole": ""}
 """Options of the strategy for the rows of table 3."""
 
 
 @dataclass(frozen=True)
-class ForgeSearch(TrainedSearch):
-    """A search by FORGE, with the depths of its candidates (equation 4)."""
+class RoundsSearch(TrainedSearch):
+    """A search, with the round, the depth (equation 4) and the score of each candidate that has one."""
 
-    kind: ClassVar[str] = "forge"
+    kind: ClassVar[str] = "rounds"
 
     def run(self, plan: Plan, tools: Tools) -> Mapping[str, Any] | Unfinished:
         found = super().run(plan, tools)
@@ -41,15 +42,21 @@ class ForgeSearch(TrainedSearch):
             return found
         entries = read_log(self._run_folder(plan) / "events.jsonl")
         progress = fold((entry.event for entry in entries), None, lambda state, _: state)
-        scored = [r for r in progress.results.values() if r.score is not None]
-        return {**found, "depths": [[r.candidate.depth, r.score.mean] for r in scored if r.score is not None]}
+        return {**found, "candidates": _rounds(progress.results.values())}
+
+
+def _rounds(results: Iterable[Result]) -> list[list[float]]:
+    """Rows of (round, depth, score); a round is a generation in which a program has a score."""
+    new = [result for result in results if result.candidate.operator not in REPEATS]
+    scored = [(result.candidate, result.score.mean) for result in new if result.score is not None]
+    rounds = {generation: k for k, generation in enumerate(sorted({c.generation for c, _ in scored}))}
+    return [[rounds[c.generation], c.depth, score] for c, score in scored]
 
 
 def searches(part: str, plan: Plan, strategy: str, option: str = "") -> list[TrainedSearch]:
     """One for each search seed."""
-    kind = ForgeSearch if strategy == "forge" else TrainedSearch
     option = option.format(candidates=plan.candidates)
-    return [kind(part, strategy, "reward", seed, option, SEEDS) for seed in range(plan.budget.seeds)]
+    return [RoundsSearch(part, strategy, "reward", seed, option, SEEDS) for seed in range(plan.budget.seeds)]
 
 
 class ForgeEntry(Entry):
@@ -100,14 +107,12 @@ class Table2(ForgeEntry):
         return _drawn(path, panels, "round")
 
     def _by_round(self, part: str, plan: Plan, results: Results) -> Curves:
-        """The mean score of each round; candidates without one count as the worst."""
-        worst, found = measure_of(task_of(part)).worst, dict[str, list[list[float]]]()
+        """The mean score of each round, of the candidates that have one."""
+        found = dict[str, list[list[float]]]()
         for strategy, title in TITLES.items():
-            for cell in searches(part, plan, strategy):
-                if cell in results:
-                    scores = [worst if s is None else s for s in results[cell].numbers["scores"]]
-                    rounds = [scores[at : at + ROUND] for at in range(0, len(scores), ROUND)]
-                    found.setdefault(title, []).append([fmean(some) for some in rounds])
+            known = [_candidates(results, cell) for cell in searches(part, plan, strategy) if cell in results]
+            if known:
+                found[title] = [_means((k, score) for k, _, score in rows) for rows in known]
         return found
 
 
@@ -142,29 +147,36 @@ class Figure3(ForgeEntry):
         return [cell for part in plan.parts for cell in _forge(part, plan)]
 
     def tables(self, plan: Plan, results: Results) -> Sequence[ResultTable]:
-        deepest = max((d for part in plan.parts for c in self._known(part, plan, results) for d, _ in c), default=0)
+        known = [rows for part in plan.parts for rows in self._known(part, plan, results)]
+        deepest = max((depth for rows in known for _, depth, _ in rows), default=0)
         columns = ("task", *(f"depth {depth}" for depth in range(deepest + 1)), "depth of the best")
         rows = [self._row(part, plan, results, deepest) for part in plan.parts]
-        note = "Mean scores by the searches. The paper prints none; its best are of depth 3, or of 7 on the humanoid."
+        note = (
+            "Means over searches of mean scores in the search. The paper prints no numbers; its best are at depths "
+            "around 3, and at 7 on the humanoid."
+        )
         return [ResultTable("Scores by depth", columns, tuple(rows), (note, *_notes(plan)))]
 
-    def _known(self, part: str, plan: Plan, results: Results) -> list[list[tuple[int, float]]]:
-        return [results[cell].numbers["depths"] for cell in _forge(part, plan) if cell in results]
+    def _known(self, part: str, plan: Plan, results: Results) -> list[Candidates]:
+        return [_candidates(results, cell) for cell in _forge(part, plan) if cell in results]
 
     def _row(self, part: str, plan: Plan, results: Results, deepest: int) -> Row:
-        cells, sign = _forge(part, plan), measure_of(task_of(part)).oriented(1.0)
+        having = [c for c in _forge(part, plan) if c in results and _candidates(results, c)]
+        better = measure_of(task_of(part)).oriented
 
         def at(depth: int) -> Figure:
-            having = [c for c in cells if c in results and any(d == depth for d, _ in results[c].numbers["depths"])]
-            return number(results, having, lambda n: fmean(s for d, s in n["depths"] if d == depth)) if having else None
+            cells = [c for c in having if any(d == depth for _, d, _ in _candidates(results, c))]
+            if not cells:
+                return None
+            return number(results, cells, lambda n: fmean(score for _, d, score in n["candidates"] if d == depth))
 
-        best = number(results, cells, lambda n: max(n["depths"], key=lambda pair: sign * pair[1], default=(0, 0.0))[0])
-        return Row(_title(part), (*(at(depth) for depth in range(deepest + 1)), best))
+        best = number(results, having, lambda n: max(n["candidates"], key=lambda row: better(row[2]))[1])
+        return Row(_title(part), (*(at(depth) for depth in range(deepest + 1)), best if having else None))
 
     def draw(self, plan: Plan, results: Results, path: Path) -> bool:
         panels = dict[str, tuple[str, Curves]]()
         for part in plan.parts:
-            known = [_means_by_depth(pairs) for pairs in self._known(part, plan, results)]
+            known = [_means((d, score) for _, d, score in rows) for rows in self._known(part, plan, results)]
             panels[part] = (_metric(part), {"FORGE": known} if known else {})
         return _drawn(path, panels, "depth")
 
@@ -173,9 +185,18 @@ def _forge(part: str, plan: Plan, option: str = "") -> list[TrainedSearch]:
     return searches(part, plan, "forge", option)
 
 
-def _means_by_depth(pairs: Sequence[tuple[int, float]]) -> list[float]:
-    """Mean scores from depth 0 on, NaN where there is none."""
-    at = [[score for depth, score in pairs if depth == d] for d in range(max((d for d, _ in pairs), default=-1) + 1)]
+Candidates = Sequence[tuple[int, int, float]]
+"""Of a search, as `RoundsSearch` has them."""
+
+
+def _candidates(results: Results, cell: Cell) -> Candidates:
+    return results[cell].numbers["candidates"]
+
+
+def _means(pairs: Iterable[tuple[int, float]]) -> list[float]:
+    """Mean scores by a number from 0 on, NaN where there is none."""
+    known = list(pairs)
+    at = [[score for k, score in known if k == n] for n in range(max((k for k, _ in known), default=-1) + 1)]
     return [fmean(scores) if scores else float("nan") for scores in at]
 
 
@@ -191,8 +212,8 @@ def _first_round(results: Results, cells: Sequence[TrainedSearch]) -> Figure:
     measure = measure_of(task_of(cells[0].part))
 
     def best(numbers: Mapping[str, Any]) -> float:
-        known = [s for s in numbers["scores"][:ROUND] if s is not None]
-        return max(known, key=measure.oriented, default=measure.worst)
+        first = [score for k, _, score in numbers["candidates"] if k == 0]
+        return max(first, key=measure.oriented, default=measure.worst)
 
     return number(results, cells, best)
 
@@ -213,8 +234,8 @@ def _notes(plan: Plan) -> tuple[str, ...]:
     return (
         f"Here: {plan.budget.seeds} searches of {plan.candidates} candidates, {plan.proposer} proposer, rewards for "
         f"the task's own observation, the learner and steps of the preset quick; evolved: trained again on {SEEDS} "
-        f"fresh seeds; zero-shot: the best of the first {ROUND}, by its score in the search. The snake's score is the "
-        "food that it ate. The paper: Claude Sonnet 4, 160 candidates and more, PPO of Stable-Baselines3, games that "
-        "are not cut; the humanoid is Gymnasium's.",
+        "fresh seeds; zero-shot: the best of the first round, by its score in the search. The snake's score is the "
+        "food that it ate, the paper's its length, which in its example begins with three cells. The paper: Claude "
+        "Sonnet 4, PPO of Stable-Baselines3, no last step of a game is named; the humanoid is Gymnasium's.",
         "Intervals of 95 %: of one search over fresh training seeds, of several over searches.",
     )

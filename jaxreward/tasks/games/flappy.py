@@ -102,7 +102,7 @@ class FlappyBird(BaseTask):
         "next_next_top_pipe_y": "where its gap begins",
         "next_next_bottom_pipe_y": "where its gap ends",
         "player_y": "upper edge of the bird (pixels)",
-        "player_y_velocity": "its velocity downwards (pixels a step), at most 10; -9 after a flap",
+        "player_y_velocity": "its velocity downwards (pixels a step), at most 10; -9 after a flap, 0 where it died",
         "player_rotation": "its rotation (degrees): 45 after a flap, then 3 less in each step, down to -90",
         "player_x": "left edge of the bird; always the same",
         "player_width": "its width; always the same",
@@ -160,10 +160,10 @@ class FlappyBird(BaseTask):
         gone = pipe_x < -PIPE_WIDTH
         pipe_x = jnp.where(gone, AGAIN, pipe_x)
         gap_y = jnp.where(gone, self._gaps(drawn, (3,)), state.gap_y)
+        dead = self._crashed(y, pipe_x, gap_y)
         return Bird(
-            y=y, velocity=velocity, rotation=jnp.where(flaps, FLAPPED, turned), pipe_x=pipe_x, gap_y=gap_y,
-            score=state.score + passed, passed=passed > 0, dead=self._crashed(y, pipe_x, gap_y), steps=state.steps + 1,
-            key=key,
+            y=y, velocity=jnp.where(dead, 0.0, velocity), rotation=jnp.where(flaps, FLAPPED, turned), pipe_x=pipe_x,
+            gap_y=gap_y, score=state.score + passed, passed=passed > 0, dead=dead, steps=state.steps + 1, key=key,
         )  # fmt: skip
 
     def terminated(self, state: Bird) -> jax.Array:
@@ -236,7 +236,7 @@ class FlappyBird(BaseTask):
     def vocabulary(self) -> Vocabulary:
         from jaxreward.tasks.games.flappy_fragments import vocabulary
 
-        return vocabulary()
+        return vocabulary(self.gap)
 
     def draw(self, state: Bird) -> np.ndarray:
         """The screen, three quarters as large: uint8 (384, 216, 3)."""

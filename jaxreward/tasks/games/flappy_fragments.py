@@ -40,8 +40,13 @@ def off(state):
     return 0.5 * (to_top(state) - to_bottom(state))
 
 
+def nearer(state, next_state):
+    """How much nearer the bird came to the middle of the gap that was ahead (pixels)."""
+    return jnp.abs(off(state)) - jnp.abs(off(state) + next_state.player_y - state.player_y)
+
+
 def off_after(state):
-    """The same of the gap after it."""
+    """The same of the gap behind it; of a pipe that is not on the screen the middle is 256."""
     top = jnp.where(ahead(state), state.next_top_pipe_y, state.next_next_top_pipe_y)
     bottom = jnp.where(ahead(state), state.next_bottom_pipe_y, state.next_next_bottom_pipe_y)
     return middle(state) - 0.5 * (top + bottom)
@@ -61,19 +66,19 @@ FEATURES = (
               "ends = jnp.stack([state.last_bottom_pipe_y, state.next_bottom_pipe_y, state.next_next_bottom_pipe_y])",
               "jnp.concatenate([xs, tops, ends / 512.0])"), 9),
     Template("gap_offset", "gap", "How far the bird is below the middle of the gap ahead, in half gaps.",
-             "off(state)[None] / 50.0"),
+             "off(state)[None] / (0.5 * GAP)"),
     Template("gap_offset_fine", "gap scales", "The same, saturating at about a quarter of a gap.",
-             "jnp.tanh(off(state) / 25.0)[None]"),
+             "jnp.tanh(off(state) / (0.25 * GAP))[None]"),
     Template("gap_edges", "gap scales", "How far the bird is from the ends of the gap ahead, in half gaps.",
-             "jnp.stack([to_top(state), to_bottom(state)]) / 50.0", 2),
-    Template("offset_soon", "gap bird", "How far below that middle the bird will be after five steps without a flap.",
-             "(off(state) + 5.0 * state.player_y_velocity + 15.0)[None] / 50.0"),
+             "jnp.stack([to_top(state), to_bottom(state)]) / (0.5 * GAP)", 2),
+    Template("offset_soon", "gap bird", "How far below that middle the bird would be in five steps at its velocity.",
+             "(off(state) + 5.0 * state.player_y_velocity)[None] / (0.5 * GAP)"),
     Template("pipe_distance", "pipe", "How far the end of the pipe ahead is, in half screens.",
              "pipe_end(state)[None] / 144.0"),
     Template("pipe_near", "pipe scales", "Whether the pipe ahead is over or under the bird.",
              "(pipe_end(state) < 86.0).astype(jnp.float32)[None]"),
-    Template("offset_after", "gap pipe", "How far the bird is below the middle of the gap after the next, in gaps.",
-             "off_after(state)[None] / 100.0"),
+    Template("offset_after", "gap pipe", "How far the bird is below the middle of the gap behind that, in gaps.",
+             "off_after(state)[None] / GAP"),
     Template("falling", "bird", "Whether the bird falls.", "(state.player_y_velocity > 0.0).astype(jnp.float32)[None]"),
 )  # fmt: skip
 
@@ -85,19 +90,20 @@ TERMS = (
     Template("pipe_bonus", "event pipe", "One for every pipe that is passed.",
              "next_state.pipe_passed.astype(jnp.float32)", 1, EVENT),
     Template("offset_cost", "shaping gap", "Minus the distance from the middle of the gap ahead, in half gaps.",
-             "-jnp.abs(off(next_state)) / 50.0", 1, STEP),
+             "-jnp.abs(off(next_state)) / (0.5 * GAP)", 1, STEP),
     Template("in_gap", "shaping gap", "Whether the bird is as high as the gap ahead.",
              "((to_top(next_state) > 0.0) & (to_bottom(next_state) > 0.0)).astype(jnp.float32)", 1, STEP),
     Template("near_middle", "shaping gap", "A bell of half a gap around the middle of the gap ahead.",
-             "bell(off(next_state), 50.0)", 1, STEP),
+             "bell(off(next_state), 0.5 * GAP)", 1, STEP),
     Template("near_low", "shaping gap", "A bell of a quarter of a gap around 15 pixels below that middle.",
-             "bell(off(next_state) - 15.0, 25.0)", 1, STEP),
-    Template("closer", "shaping potential gap", "How much nearer the bird came to that middle, in half gaps.",
-             "(jnp.abs(off(state)) - jnp.abs(off(next_state))) / 50.0", 1, NEAR),
-    Template("near_after", "shaping pipe", "A bell of a gap around the middle of the gap after the next.",
-             "bell(off_after(next_state), 100.0)", 1, STEP),
+             "bell(off(next_state) - 15.0, 0.25 * GAP)", 1, STEP),
+    Template("closer", "shaping potential gap",
+             "How much nearer the bird came to the middle of the gap that was ahead, in half gaps.",
+             "nearer(state, next_state) / (0.5 * GAP)", 1, NEAR),
+    Template("near_after", "shaping pipe", "A bell of a gap around the middle of the gap behind the one ahead.",
+             "bell(off_after(next_state), GAP)", 1, STEP),
     Template("edge_cost", "penalty gap", "Minus how far the bird is outside the gap ahead, in half gaps.",
-             "jnp.minimum(jnp.minimum(to_top(next_state), to_bottom(next_state)), 0.0) / 50.0", 1, STEP),
+             "jnp.minimum(jnp.minimum(to_top(next_state), to_bottom(next_state)), 0.0) / (0.5 * GAP)", 1, STEP),
     Template("high_cost", "penalty bird", "Minus one in the upper fifth of the screen.",
              "-(next_state.player_y < 100.0).astype(jnp.float32)", 1, STEP),
     Template("low_cost", "penalty bird", "Minus one near the ground.",
@@ -108,6 +114,6 @@ TERMS = (
 )  # fmt: skip
 
 
-def vocabulary() -> Vocabulary:
-    """Features and terms for the bird."""
-    return make_vocabulary(FEATURES, TERMS, HELPERS)
+def vocabulary(gap: int) -> Vocabulary:
+    """Features and terms for gaps of `gap` pixels."""
+    return make_vocabulary(FEATURES, TERMS, HELPERS, {"GAP": repr(float(gap))})

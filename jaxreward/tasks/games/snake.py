@@ -22,6 +22,8 @@ from jaxreward.tasks.task import Discrete
 
 EMPTY, FOOD, BODY, HEAD = range(4)
 """Cells of `game_grid`."""
+LARGEST = 22
+"""Rows and columns, whose cells an observation can have."""
 
 
 class SnakeState(NamedTuple):
@@ -63,8 +65,8 @@ class Snake(BaseTask):
     action_space = Discrete(4)  # type: ignore[assignment]
     state_words: ClassVar[dict[str, str]] = {
         "game_grid": "cells by row and column: 0 empty, 1 food, 2 body, 3 head",
-        "head": "row and column of the head; outside of the grid where it ran into a wall",
-        "food": "row and column of the food",
+        "head": "row and column of the head; where it ran into something, as before",
+        "food": "row and column of the food; 0, 0 where the grid is full and there is none",
         "body_age": "for each cell of the snake, head included, in how many steps it will have left it; 0 elsewhere",
         "free": "whether the snake lives on if it moves up, right, down, left",
         "length": "cells of the snake, 1 at first",
@@ -77,15 +79,15 @@ class Snake(BaseTask):
     def __post_init__(self) -> None:
         check_horizon(self.horizon)
         check_whole("size", self.size)
-        if not 4 <= self.size <= 40:
-            raise invalid_option("size", f"size must be from 4 to 40 cells, not {self.size}")
+        if not 4 <= self.size <= LARGEST:
+            raise invalid_option("size", f"size must be from 4 to {LARGEST} cells, not {self.size}")
 
     @property
     def description(self) -> str:
         return (
             f"A snake moves over a grid of {self.size} by {self.size} cells. It grows by a cell whenever it eats, and "
-            "food then lies elsewhere. An episode ends when it runs into a wall or itself, at the latest after "
-            f"{self.horizon} steps; the score is the food that it ate, which is its length less 1."
+            "food then lies elsewhere. An episode ends when it runs into a wall or itself or fills the grid, at the "
+            f"latest after {self.horizon} steps; the score is the food that it ate, which is its length less 1."
         )
 
     @property
@@ -110,7 +112,9 @@ class Snake(BaseTask):
     def step(self, state: SnakeState, action: jax.Array) -> SnakeState:
         after = self.core.step(state.core, action)
         dead = ~state.core.env.action_mask[action]
-        return SnakeState(after, (after.env.length > state.core.env.length) & ~dead, dead)
+        stays = state.core.env.replace(step_count=after.env.step_count)
+        after = after.replace(env=jax.tree.map(lambda old, new: jnp.where(dead, old, new), stays, after.env))
+        return SnakeState(after, after.env.length > state.core.env.length, dead)
 
     def terminated(self, state: SnakeState) -> jax.Array:
         return state.core.done
@@ -120,9 +124,8 @@ class Snake(BaseTask):
     def view(self, state: SnakeState) -> SnakeView:
         own = state.core.env
         head, food = jnp.stack(own.head_position), jnp.stack(own.fruit_position)
-        grid = jnp.where(own.body, BODY, EMPTY).at[food[0], food[1]].set(FOOD)
-        inside = (head >= 0).all() & (head < self.size).all()
-        grid = jnp.where(inside, grid.at[head[0], head[1]].set(HEAD), grid)
+        grid = jnp.where(own.body, BODY, EMPTY).at[head[0], head[1]].set(HEAD)
+        grid = jnp.where(own.body.all(), grid, grid.at[food[0], food[1]].set(FOOD))
         return SnakeView(
             game_grid=grid, head=head, food=food, body_age=own.body_state, free=own.action_mask, length=own.length,
             food_eaten=state.eaten, snake_death=state.dead, snake_steps=own.step_count,
@@ -141,7 +144,7 @@ class Snake(BaseTask):
         return jnp.append(places, view.length / self.size**2).astype(jnp.float32)
 
     def sparse_reward(self, view: SnakeView, action: jax.Array, next_view: SnakeView) -> jax.Array:
-        """1 for food, and -1 for the end."""
+        """1 for food, and -1 for running into a wall or itself."""
         return next_view.food_eaten.astype(jnp.float32) - next_view.snake_death
 
     def dense_reward(self, view: SnakeView, action: jax.Array, next_view: SnakeView) -> jax.Array:

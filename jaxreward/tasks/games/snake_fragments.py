@@ -17,7 +17,7 @@ def moves(state):
 
 
 def occupied(state, rows, columns):
-    """Whether cells are part of the snake or outside of the grid."""
+    """Whether cells are part of the snake, whose tail will be gone, or outside of the grid."""
     inside = (rows >= 0) & (rows < SIZE) & (columns >= 0) & (columns < SIZE)
     held = state.body_age[jnp.clip(rows, 0, SIZE - 1), jnp.clip(columns, 0, SIZE - 1)] > 1
     return ~inside | held
@@ -31,7 +31,7 @@ def around(state):
 
 
 def reach(state):
-    """How many free cells lie in a row from the head up, right, down and left (4,)."""
+    """How many cells that are not occupied lie in a row from the head up, right, down and left (4,)."""
     steps = jnp.arange(1, SIZE + 1)
     zero = jnp.zeros_like(steps)
     rows = state.head[0] + jnp.stack([-steps, zero, steps, zero])
@@ -74,8 +74,8 @@ FEATURES = (
 
 TERMS = (
     Template("food_bonus", "event food", "One for food.", "next_state.food_eaten.astype(jnp.float32)", 1, EVENT),
-    Template("death_cost", "penalty event", "Minus one for the end.", "-next_state.snake_death.astype(jnp.float32)", 1,
-             EVENT),
+    Template("death_cost", "penalty event", "Minus one for running into a wall or itself.",
+             "-next_state.snake_death.astype(jnp.float32)", 1, EVENT),
     Template("nearer", "shaping potential food", "Cells that the head came nearer to where the food was.",
              "moves(state) - jnp.abs(state.food - next_state.head).sum()", 1, NEAR),
     Template("nearer_one", "shaping food", "One for a step towards the food, and minus one for one away from it.",
@@ -85,7 +85,7 @@ TERMS = (
     Template("step_cost", "penalty time", "Minus one for every step.", "-jnp.ones(())", 1, STEP),
     Template("alive", "bonus time", "One for every step that the snake lives through.",
              "1.0 - next_state.snake_death.astype(jnp.float32)", 1, STEP),
-    Template("exits_left", "shaping danger", "The directions in which it can go on, as a part of three.",
+    Template("exits_left", "shaping danger", "A third for each direction in which it can go on.",
              "exits(next_state) / 3.0", 1, NEAR),
     Template("trap_cost", "penalty danger", "Minus one where it can go on in one direction at most.",
              "-(exits(next_state) < 2.0).astype(jnp.float32)", 1, NEAR),

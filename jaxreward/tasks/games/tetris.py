@@ -22,8 +22,8 @@ from jaxreward.tasks.task import Discrete
 
 TURNS = 4
 """Rotations of a tetromino."""
-KINDS = 7
-"""Of tetrominoes."""
+LARGEST = 512
+"""Cells of a board: as many as an observation may have."""
 
 
 class TetrisState(NamedTuple):
@@ -71,7 +71,7 @@ class Tetris(BaseTask):
         "board": "filled cells by row and column, with the tetromino that is to be placed next, at the top",
         "placed": "filled cells without it",
         "active_tetromino": "the cells of that tetromino alone",
-        "turned": "that tetromino, turned 0 to 3 times, each in an upper left corner",
+        "turned": "that tetromino in its four rotations, each in an upper left corner",
         "kind": "which of the seven it is: 0 to 6",
         "possible": "whether each action is possible",
         "lines_cleared": "lines that the last step cleared",
@@ -79,8 +79,8 @@ class Tetris(BaseTask):
         "game_over": "whether the episode is over: by such an action, or because none is possible",
         "lines": "lines cleared since the beginning",
         "step_count": "steps taken",
-        "action": "4 c + r turns the tetromino r times and drops it with its left edge in column c, or as far right as "
-        "it fits",
+        "action": "4 c + r drops the tetromino, turned as turned[r], with its left edge in column c, or as far to the "
+        "right as it fits",
     }
 
     state_notes = (
@@ -94,6 +94,9 @@ class Tetris(BaseTask):
             check_whole(name, getattr(self, name))
             if not 4 <= getattr(self, name) <= 40:
                 raise invalid_option(name, f"{name} must be from 4 to 40 cells, not {getattr(self, name)}")
+        if self.rows * self.columns > LARGEST:
+            message = f"a board of {self.rows} by {self.columns} has more than {LARGEST} cells: make it smaller"
+            raise invalid_option("rows", message)
 
     @property
     def action_space(self) -> Discrete:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -125,6 +128,8 @@ class Tetris(BaseTask):
         column = self._columns(state.core.env.tetromino_index)[turns, action // TURNS]
         invalid = ~state.core.env.action_mask[turns, column]
         after = self.core.step(state.core, turns * self.columns + column)
+        grid = jnp.where(invalid, state.core.env.grid_padded, after.env.grid_padded)  # or it lies anywhere
+        after = after.replace(env=after.env.replace(grid_padded=grid))
         lines = jnp.where(invalid, 0, after.env.full_lines.sum(dtype=jnp.int32))
         return TetrisState(after, lines, invalid, state.total + lines)
 
