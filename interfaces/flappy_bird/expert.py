@@ -2,7 +2,7 @@
 # What: where the bird is from the edges of the next two gaps, and how it falls; a reward for a pipe and for the height
 #   of the gap, and a cost of dying.
 # By: written by hand.
-# Score:
+# Score: pipes 19.727 +- 0.441 over 5 seeds of 1,000,000 steps (mean and standard error).
 # Again: scripts/train.py --task flappy-bird --interfaces interfaces/flappy_bird/*.py --seeds 5 --steps 1000000
 import jax.numpy as jnp
 

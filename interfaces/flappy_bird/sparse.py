@@ -1,7 +1,7 @@
 # Task: flappy-bird (pass the gaps between pipes; 1000 steps).
 # What: the baseline, flappy-bird-gymnasium's own observation and reward.
 # By: written by hand.
-# Score:
+# Score: pipes 8.976 +- 1.613 over 5 seeds of 1,000,000 steps (mean and standard error).
 # Again: scripts/train.py --task flappy-bird --interfaces interfaces/flappy_bird/*.py --seeds 5 --steps 1000000
 import jax.numpy as jnp
 

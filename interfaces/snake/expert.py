@@ -2,7 +2,7 @@
 # What: the way to the food, which moves the snake survives, which of the cells around are taken, how far it can go in
 #   each direction, and where its tail is; a reward for food and for coming nearer to it, and a cost of the end.
 # By: written by hand.
-# Score:
+# Score: food eaten 29.931 +- 0.310 over 5 seeds of 1,000,000 steps (mean and standard error).
 # Again: scripts/train.py --task snake --interfaces interfaces/snake/*.py --seeds 5 --steps 1000000
 import jax.numpy as jnp
 

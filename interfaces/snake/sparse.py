@@ -1,7 +1,7 @@
 # Task: snake (eat and grow, without running into walls or oneself; 12 by 12 cells, 500 steps).
 # What: the baseline, where head and food are, and the length; 1 for food and -1 for the end.
 # By: written by hand.
-# Score:
+# Score: food eaten 8.163 +- 0.299 over 5 seeds of 1,000,000 steps (mean and standard error).
 # Again: scripts/train.py --task snake --interfaces interfaces/snake/*.py --seeds 5 --steps 1000000
 import jax.numpy as jnp
 

@@ -2,7 +2,7 @@
 # What: how high the next tetromino would lie with each action, and the gaps under it, heights of the columns and holes;
 #   a reward for lines and for every tetromino, and a cost of gaps, roughness and the end.
 # By: written by hand.
-# Score:
+# Score: lines 15.530 +- 2.610 over 5 seeds of 1,000,000 steps (mean and standard error).
 # Again: scripts/train.py --task tetris --interfaces interfaces/tetris/*.py --seeds 5 --steps 1000000
 import jax.numpy as jnp
 

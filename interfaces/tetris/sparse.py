@@ -1,7 +1,7 @@
 # Task: tetris (clear lines; 20 by 10 cells, 200 tetrominoes).
 # What: the baseline, the board with the next tetromino; the lines that were cleared, and -1 for an impossible action.
 # By: written by hand.
-# Score:
+# Score: lines 1.354 +- 0.329 over 5 seeds of 1,000,000 steps (mean and standard error).
 # Again: scripts/train.py --task tetris --interfaces interfaces/tetris/*.py --seeds 5 --steps 1000000
 import jax.numpy as jnp
 
