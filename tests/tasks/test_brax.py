@@ -134,6 +134,7 @@ def test_other_backends_are_brax_too(name, backend):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick(RUNNERS))
 def test_the_sparse_reward_is_to_be_up_and_fast(name):
     task, _, views, actions, next_views, _, (_, _, done), _ = played(name)

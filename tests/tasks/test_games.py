@@ -74,9 +74,19 @@ def helpers_of(task: Any) -> dict[str, Any]:
 
 def test_it_says_what_it_is(task):
     every_array_has_words(task)
-    assert jr.check_task(task) == () and metric_names(task) == ("played",)
+    assert metric_names(task) == ("played",)
     measure = measure_of(task)
     assert (measure.rate, measure.higher_is_better, measure.worst) == (False, True, 0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [*((name, {}) for name in NAMES), ("snake", {"size": 22}), ("tetris", {"rows": 4, "columns": 40}),
+     ("flappy-bird", {"gap": 25, "horizon": 1})],
+)  # fmt: skip
+def test_it_has_no_mistake(name, options):
+    assert jr.check_task(make_task(name, **options)) == ()
 
 
 @pytest.mark.parametrize(
@@ -291,7 +301,7 @@ def test_a_snake_that_fills_the_grid_ends_the_game_alive():
 
     def play(key: jax.Array) -> Any:
         state = task.reset(key)
-        state, _ = jax.lax.scan(step, state, np.tile(way, 30))
+        state, _ = jax.lax.scan(step, state, jnp.asarray(np.tile(way, 30)))
         return task.view(state), state.dead, task.terminated(state)
 
     keys = jax.random.split(jax.random.key(0), 300)
@@ -337,7 +347,7 @@ def dropped(board: np.ndarray, shape: np.ndarray, column: int) -> np.ndarray | N
 
 def test_tetrominoes_fall_by_the_rules():
     """Beside a board that is filled cell by cell."""
-    task = make_task("tetris", rows=8, columns=5)
+    task: Any = make_task("tetris", rows=8, columns=5)
     states, actions, after, ended = played(task, lambda view: jnp.where(view.possible, 0.0, -5.0), 24, 250)
     views = jax.device_get(jit(jax.vmap(jax.vmap(task.view)))(states))
     following = jax.device_get(jit(jax.vmap(jax.vmap(task.view)))(after))
@@ -368,7 +378,7 @@ def test_tetrominoes_fall_by_the_rules():
 
 
 def test_what_is_told_of_a_board():
-    task = make_task("tetris", rows=6, columns=4)
+    task: Any = make_task("tetris", rows=6, columns=4)
     names = helpers_of(task)
     placed = np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1], [1, 1, 0, 1]])
     view = task.view(task.reset(jax.random.key(0)))._replace(placed=jnp.asarray(placed))

@@ -373,6 +373,7 @@ def test_actions_are_clipped(stepped):
         actions_are_clipped(task, step, reset)
 
 
+@pytest.mark.slow
 def test_a_broken_simulation_ends_the_episode(stepped):
     for task, step, reset in stepped.values():
         state = reset(jax.random.key(0))

@@ -214,6 +214,7 @@ def test_the_motors_get_what_the_reference_gives_them(stepped):
         np.testing.assert_allclose(step(near, np.full(8, sign, np.float32)).data.ctrl, ends[:, side], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_actions_are_clipped(stepped):
     for task, step, reset in stepped.values():
         actions_are_clipped(task, step, reset)
