@@ -66,6 +66,11 @@ class Published:
     deviation: float | None = None
     digits: int = 2
 
+    @staticmethod
+    def of(value: float | None, digits: int = 2) -> Published | None:
+        """A figure without a deviation; None for one that the paper does not have."""
+        return None if value is None else Published(value, digits=digits)
+
     def text(self) -> str:
         more = "" if self.deviation is None else f" ± {self.deviation:.{self.digits}f}"
         return f"{self.value:.{self.digits}f}{more}"

@@ -37,14 +37,11 @@ def draw_lines(path: Path, panels: Mapping[str, tuple[str, Curves]], axis: str) 
             values = np.full((len(searches), longest), np.nan)
             for line, search in zip(values, searches, strict=True):
                 line[: len(search)] = search
-            known = np.isfinite(values)
-            count = np.maximum(known.sum(0), 1)
-            mean = np.where(known, values, 0.0).sum(0) / count
-            spread = np.sqrt(np.where(known, (values - mean) ** 2, 0.0).sum(0) / count)
-            at = np.flatnonzero(known.any(0))
-            colour = _COLOURS.get(name, "#0072b2")
-            (named[name],) = axes.plot(at, mean[at], color=colour, linewidth=1.4, marker="o", markersize=2.5)
-            axes.fill_between(at, (mean - spread)[at], (mean + spread)[at], color=colour, alpha=0.15, linewidth=0)
+            at = np.flatnonzero(np.isfinite(values).any(0))
+            mean, spread = np.nanmean(values[:, at], 0), np.nanstd(values[:, at], 0)
+            colour = _COLOURS[name]
+            (named[name],) = axes.plot(at, mean, color=colour, linewidth=1.4, marker="o", markersize=2.5)
+            axes.fill_between(at, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
         axes.set_title(task, fontsize=8, loc="left")
         axes.set_ylabel(metric, fontsize=8)
         axes.set_xlabel(axis, fontsize=8)

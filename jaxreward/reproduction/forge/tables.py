@@ -90,15 +90,15 @@ class Table2(ForgeEntry):
     def _rows(self, part: str, plan: Plan, results: Results) -> list[Row]:
         own = [OwnInterfaces(part, SEEDS)]
         native, by_hand = fresh_score(results, own, "sparse"), fresh_score(results, own, "dense")
-        rows = [Row("native", (native, _published(TABLE_2["native"][part].zero_shot), None, None))]
+        rows = [Row("native", (native, Published.of(TABLE_2["native"][part].zero_shot, digits=1), None, None))]
         if hasattr(task_of(part), "dense_reward"):
             rows.append(Row("dense, by a person", (by_hand, None, None, None)))
         for strategy, title in TITLES.items():
             cells = searches(part, plan, strategy)
             paper = TABLE_2.get(strategy, {}).get(part, Scores())
             rows.append(Row(title, (
-                _first_round(results, cells), _published(paper.zero_shot),
-                fresh_score(results, cells), _published(paper.evolved),
+                _first_round(results, cells), Published.of(paper.zero_shot, digits=1),
+                fresh_score(results, cells), Published.of(paper.evolved, digits=1),
             )))  # fmt: skip
         return rows
 
@@ -130,7 +130,9 @@ class Table3(ForgeEntry):
         rows = [
             Row(name, tuple(
                 figure for part in plan.parts
-                for figure in (fresh_score(results, _forge(part, plan, option)), _published(TABLE_3[name][part]))
+                for figure in (
+                    fresh_score(results, _forge(part, plan, option)), Published(TABLE_3[name][part], digits=1)
+                )
             ))
             for name, option in PARTS.items()
         ]  # fmt: skip
@@ -224,10 +226,6 @@ def _metric(part: str) -> str:
 
 def _title(part: str) -> str:
     return f"{part}: {_metric(part)}"
-
-
-def _published(value: float | None) -> Published | None:
-    return None if value is None else Published(value, digits=1)
 
 
 def _notes(plan: Plan) -> tuple[str, ...]:

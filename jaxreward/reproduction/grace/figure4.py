@@ -13,7 +13,7 @@ from jaxreward.reproduction.entry import Entry, Results
 from jaxreward.reproduction.grace.picture import draw_counts, draw_levels
 from jaxreward.reproduction.grace.published import FIGURE_4A, FIGURE_4B_ONE_NEGATIVE, TABLE_3, TRAJECTORIES
 from jaxreward.reproduction.grace.reward_search import CANDIDATES, LevelSearch
-from jaxreward.reproduction.layout import Figure, Measured, Published, ResultTable, Row, mean_row, numbers_of
+from jaxreward.reproduction.layout import Measured, Published, ResultTable, Row, mean_row, numbers_of
 
 LEVELS = tuple(TABLE_3)
 FOLDER = "grace-levels"
@@ -46,7 +46,7 @@ class Figure4(Entry):
             Row(level, tuple(_over_seeds(plan, results, level, count, count) for count in TRAJECTORIES))
             for level in plan.parts
         ]
-        paper = Row("paper, text of 5.2", tuple(_published(FIGURE_4A.get(count)) for count in TRAJECTORIES))
+        paper = Row("paper, text of 5.2", tuple(Published.of(FIGURE_4A.get(count)) for count in TRAJECTORIES))
         columns = ("level", *(f"{count} + {count}" for count in TRAJECTORIES))
         title = (
             f"Accuracy on held-out episodes by expert + negative trajectories, {plan.candidates} candidates a search, "
@@ -109,10 +109,6 @@ class Figure4b(Entry):
         }
         draw_counts(path, found)
         return True
-
-
-def _published(value: float | None) -> Figure:
-    return None if value is None else Published(value)
 
 
 def _values(plan: Plan, results: Results, level: str, expert: int, negative: int) -> list[float]:

@@ -73,10 +73,13 @@ class Figure4(LimenEntry):
         return [ResultTable(title, (*columns, "best of as many samples"), tuple(rows), self.notes(plan))]
 
     def _row(self, part: str, plan: Plan, results: Results) -> Row:
-        figures: list[Figure] = [fresh_score(results, [SparseInterface(part)], "sparse"), _paper(FIGURE_4[part].sparse)]
+        figures: list[Figure] = [
+            fresh_score(results, [SparseInterface(part)], "sparse"),
+            Published.of(FIGURE_4[part].sparse),
+        ]
         for evolve in HALVES:
             found = fresh_score(results, searches(part, plan, evolve))
-            figures += [found, _paper(getattr(FIGURE_4[part], evolve))]
+            figures += [found, Published.of(getattr(FIGURE_4[part], evolve))]
         return Row(part, (*figures, fresh_score(results, samples(part, plan))))
 
     def draw(self, plan: Plan, results: Results, path: Path) -> bool:
@@ -119,9 +122,10 @@ class Figure5(LimenEntry):
     def _row(self, part: str, plan: Plan, results: Results) -> Row:
         drawn, found, paper = samples(part, plan), searches(part, plan), FIGURE_5[part]
         return Row(part, (
-            number(results, drawn, lambda n: fmean([s or 0.0 for s in n["scores"]] or [0.0])), _paper(paper.samples),
+            number(results, drawn, lambda n: fmean([s or 0.0 for s in n["scores"]] or [0.0])),
+            Published.of(paper.samples),
             number(results, drawn, lambda n: n["search"]),
-            number(results, found, lambda n: n["search"]), _paper(paper.evolved),
+            number(results, found, lambda n: n["search"]), Published.of(paper.evolved),
         ))  # fmt: skip
 
 
@@ -157,7 +161,3 @@ def _shifted(part: str, shift: Shift, plan: Plan) -> list[ShiftedTraining]:
 
 def _title(evolve: str) -> str:
     return {"observation": "observations", "reward": "rewards", "both": "both"}.get(evolve, evolve)
-
-
-def _paper(value: float | None) -> Figure:
-    return None if value is None else Published(value)

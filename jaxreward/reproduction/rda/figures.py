@@ -142,7 +142,7 @@ class Figure4(RDAEntry):
         names = {"sparse": "sparse", "dense": "dense, by a person", "eureka": "Eureka", "rda": "RDA"}
         columns = ("rewards", *(f"{rate}, {of}" for of in FIGURE_4 for rate in Rates._fields))
         rows = [
-            Row(name, tuple(_published(x) for rates in FIGURE_4.values() for x in rates.get(key, Rates())))
+            Row(name, tuple(Published.of(x) for rates in FIGURE_4.values() for x in rates.get(key, Rates())))
             for key, name in names.items()
         ]
         return [*ours, ResultTable("The paper: means over its tasks", columns, tuple(rows))]
@@ -173,11 +173,7 @@ class Figure7b(RDAEntry):
 
 def _figures(results: Results, cells: Sequence[Cell], which: str, paper: Rates) -> tuple[Figure, ...]:
     alignment, success = fresh_alignment(results, cells, which), fresh_score(results, cells, which)
-    return alignment, _published(paper.alignment), success, _published(paper.success)
-
-
-def _published(value: float | None) -> Published | None:
-    return None if value is None else Published(value)
+    return alignment, Published.of(paper.alignment), success, Published.of(paper.success)
 
 
 def _notes(plan: Plan) -> tuple[str, ...]:

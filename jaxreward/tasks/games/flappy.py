@@ -142,7 +142,7 @@ class FlappyBird(BaseTask):
         key, drawn = jax.random.split(key)
         return Bird(
             y=jnp.float32((HEIGHT - BIRD_HEIGHT) // 2), velocity=jnp.float32(FLAP), rotation=jnp.float32(FLAPPED),
-            pipe_x=jnp.array([1.0, 1.5, 2.0]) * WIDTH, gap_y=self._gaps(drawn, (3,)),
+            pipe_x=jnp.array([1.0, 1.5, 2.0]) * WIDTH, gap_y=self._gaps(drawn),
             score=jnp.int32(0), passed=jnp.bool_(False), dead=jnp.bool_(False), steps=jnp.int32(0), key=key,
         )  # fmt: skip
 
@@ -159,7 +159,7 @@ class FlappyBird(BaseTask):
         pipe_x = state.pipe_x - SCROLL
         gone = pipe_x < -PIPE_WIDTH
         pipe_x = jnp.where(gone, AGAIN, pipe_x)
-        gap_y = jnp.where(gone, self._gaps(drawn, (3,)), state.gap_y)
+        gap_y = jnp.where(gone, self._gaps(drawn), state.gap_y)
         dead = self._crashed(y, pipe_x, gap_y)
         return Bird(
             y=y, velocity=jnp.where(dead, 0.0, velocity), rotation=jnp.where(flaps, FLAPPED, turned), pipe_x=pipe_x,
@@ -169,10 +169,10 @@ class FlappyBird(BaseTask):
     def terminated(self, state: Bird) -> jax.Array:
         return state.dead
 
-    def _gaps(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-        """Where gaps begin, drawn uniformly."""
+    def _gaps(self, key: jax.Array) -> jax.Array:
+        """Where the gaps of three pipes begin (3,), drawn uniformly."""
         places = jnp.array(GAPS, jnp.float32) + int(0.2 * GROUND)
-        return jax.random.choice(key, places, shape)
+        return jax.random.choice(key, places, (3,))
 
     def _crashed(self, y: jax.Array, pipe_x: jax.Array, gap_y: jax.Array) -> jax.Array:
         """Whether the bird is on the ground or overlaps a pipe; both are rectangles of whole pixels."""
