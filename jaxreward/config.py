@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import tomllib
 import typing
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -91,14 +93,15 @@ def _parts(name: str) -> tuple[str, str]:
     return head, own
 
 
-def fields_of(kind: type) -> dict[str, tuple[Any, Arg]]:
+@functools.cache
+def fields_of(kind: type) -> Mapping[str, tuple[Any, Arg]]:
     """The fields of a class of settings that are on a command line: the type of each and its `Arg`."""
     hints = typing.get_type_hints(kind), typing.get_type_hints(kind, include_extras=True)
     found = {}
     for field in dataclasses.fields(kind):
         hint, marks = hints[0][field.name], getattr(hints[1][field.name], "__metadata__", ())
         found[field.name] = hint, next((mark for mark in marks if isinstance(mark, Arg)), Arg())
-    return {name: (hint, arg) for name, (hint, arg) in found.items() if not arg.hidden}
+    return MappingProxyType({name: (hint, arg) for name, (hint, arg) in found.items() if not arg.hidden})
 
 
 def check_bounds(settings: Any) -> None:

@@ -25,7 +25,7 @@ from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, Unusab
 from jaxreward.programs import Checker
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Proposed, Resumed, Told, Trained, read_log
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
+pytestmark = pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
 (compare_command,) = COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -37,7 +37,7 @@ from tests.proposers.talk import KEY
 from tests.silent import Silent
 from tests.test_rda_search import SETTINGS
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
+pytestmark = pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
 TASK = "tests/careful_corridor.py:CarefulCorridor"
 VOTES, EPISODES, FRAMES, SEEDS = 2, 2, 3, 2
 CALLS = 2 * SEEDS * EPISODES * VOTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import typing
 from collections.abc import Mapping, Sequence
@@ -29,8 +30,7 @@ def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
         UnknownName: no such strategy or option.
         InvalidSetting: a value of another type, an option given twice.
     """
-    cls = strategy_class(strategy)
-    hints = typing.get_type_hints(cls)
+    hints = _hints(strategy_class(strategy))
     found: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -48,6 +48,9 @@ def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
             raise InvalidSetting(f"{mention('option')} gives {name} twice; give it once", f"strategy.{name}")
         found[name] = _value(strategy, name, value.strip(), hints[name])
     return found
+
+
+_hints = functools.cache(typing.get_type_hints)
 
 
 def own_options(strategy: str) -> dict[str, Any]:
