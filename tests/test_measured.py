@@ -173,9 +173,11 @@ def test_a_result_prints_its_candidates_the_best_first(trained):
         assert float(mean) == pytest.approx(trained.success[k].mean(), rel=1e-3)
 
 
-def test_the_held_out_steps_of_a_plan_are_those_taken(trained):
+def test_a_plan_has_all_held_out_steps(trained):
     agents = len(trained.programs) * len(trained.seeds)
-    assert trained.eval_steps == agents * held_out_steps(TASK, SMALL, len(trained.steps), 64)
+    most = agents * held_out_steps(TASK, SMALL, len(trained.steps), 64)
+    taken = sum((history.length * history.episodes).sum() for history in trained.histories)
+    assert most >= trained.eval_steps == pytest.approx(taken, abs=0.5)
 
 
 def test_the_correlation_is_that_of_the_episodes():

@@ -286,7 +286,8 @@ class Chunk:
             return self._collect(state.agents.variables, state.rollout, pool, noise, stats)
 
     def evaluate(self, state: TrainerState, rounds: int) -> Stats:
-        """Held-out episodes: `rounds` x `lanes` full episodes an agent.
+        """Held-out episodes: `rounds` x `lanes` full episodes an agent. A round is over when all of them are, which
+        may be long before the horizon.
 
         Their levels come from a stream of the seed's own that training does not use: the same for
         all candidates, so that comparisons are paired, and others for every seed, so that seeds are
@@ -301,7 +302,14 @@ class Chunk:
                 for part in range(-(-self.task.horizon // (self.ppo.length * self.ppo.action_repeat))):
                     noise = self._noise(_fold(self._keys, _PLAY, number, part), self.lanes)
                     rollout, _, stats = self._play(state.agents.variables, rollout, pool, noise, stats)
+                    if _over(stats, (number + 1) * self.lanes):
+                        break
         return stats
+
+
+def _over(stats: Stats, episodes: int) -> bool:
+    """Whether every agent has played so many."""
+    return bool((np.asarray(stats.episodes) >= episodes).all())
 
 
 @lru_cache(maxsize=64)

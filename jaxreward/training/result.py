@@ -46,7 +46,7 @@ class TrainResult:
         diverged: bool (C, S).
         stopped: steps at which a rung stopped the candidate, 0 if none did, int (C,).
         env_steps: environment steps taken in training, all candidates and seeds together.
-        eval_steps: the same, taken for held-out episodes.
+        eval_steps: the same, of held-out episodes, each until its end.
         compile_s, run_s, wall_s: seconds spent compiling, running, and in all; compiling and
             running overlap where there are several chunks.
         chunks: candidates of each chunk.

@@ -139,7 +139,7 @@ def collect(
         if repeat > 1:
             again = lambda _, carry: advance_again(carry, chosen.action)  # noqa: E731
             ended, taken = jax.lax.fori_loop(1, repeat, again, (ended, taken))
-        finite, done = chosen.finite & taken.finite.all(-1), taken.terminated | taken.truncated
+        finite, done = chosen.finite & taken.finite, taken.terminated | taken.truncated
         success, extra = env.values(ended)
         commit = t < length
         ends = (success, ended.ret, ended.elapsed, extra)
@@ -162,8 +162,8 @@ def collect(
 
 
 class PolicyOutput(struct.PyTreeNode):
-    """What an agent saw and chose: `obs` (..., d) and whether all of it was finite (), the action and the sample that
-    it was made of, its log-probability and the value, and the hidden state of a recurrent agent."""
+    """What an agent saw and chose: `obs` (..., d) and whether all of it was `finite` (...), the action and the sample
+    that it was made of, its log-probability and the value, and the hidden state of a recurrent agent."""
 
     obs: jax.Array
     finite: jax.Array
@@ -188,7 +188,7 @@ def act(
     outputs, value, hidden = apply(network, variables, obs, memory)
     sample = policy.sample(outputs, noise)
     logp = policy.log_prob(outputs, sample)
-    return PolicyOutput(obs, jnp.isfinite(raw_obs).all(), policy.action(sample), sample, logp, value, hidden)
+    return PolicyOutput(obs, jnp.isfinite(raw_obs).all(-1), policy.action(sample), sample, logp, value, hidden)
 
 
 _BLOCK = 512
@@ -207,8 +207,7 @@ def act_in_blocks(
     """`act` on observations (E, d), so many blocks of them one after the other."""
     rows = jax.tree.map(lambda x: x.reshape((blocks, -1, *x.shape[1:])), (raw_obs, memory, noise))
     found = jax.lax.map(lambda block: act(network, variables, *block), rows)
-    whole = found.replace(finite=found.finite[:, None])
-    return jax.tree.map(lambda x: x.reshape((-1, *x.shape[2:])), whole).replace(finite=found.finite.all())
+    return jax.tree.map(lambda x: x.reshape((-1, *x.shape[2:])), found)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ class Stats(struct.PyTreeNode):
     where it is a rate.
 
     With `first_only` (a bool scalar) only the first episode of each lane counts: that is how
-    held-out episodes are measured, each lane one episode and no bias towards short ones.
+    held-out episodes are measured, each lane one episode and no bias towards short ones. What a lane does after it
+    changes `steps` and the figures of terms and observations alone.
     """
 
     first_only: jax.Array
@@ -69,10 +70,10 @@ class Stats(struct.PyTreeNode):
         length: jax.Array,
         extra: jax.Array,
     ) -> Stats:
-        """One step of every environment: obs (C, S, E, d), terms (C, S, E, K), finite (C, S), the
-        others (C, S, E), `extra` (C, S, E, B). It, `success`, `ret` and `length` count where an episode ends
-        (`done`)."""
-        counted = (done & (~self.first_only | (episode == 0))).astype(jnp.float32)
+        """One step of every environment: obs (C, S, E, d), terms (C, S, E, K), the others (C, S, E), `extra`
+        (C, S, E, B). It, `success`, `ret` and `length` count where an episode ends (`done`)."""
+        counts = ~self.first_only | (episode == 0)
+        counted = (done & counts).astype(jnp.float32)
         terms = jnp.nan_to_num(terms, nan=0.0, posinf=0.0, neginf=0.0)
         won = counted * (success > 0.5)
         # Chan, Golub and LeVeque (1983): moments of two samples from those of each.
@@ -104,5 +105,5 @@ class Stats(struct.PyTreeNode):
             extra=self.extra + (counted[..., None] * jnp.nan_to_num(extra)).sum(-2),
             obs_min=jnp.minimum(self.obs_min, obs.min(-2)),
             obs_max=jnp.maximum(self.obs_max, obs.max(-2)),
-            finite=self.finite & finite,
+            finite=self.finite & (finite | ~counts).all(-1),
         )

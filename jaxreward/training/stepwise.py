@@ -188,7 +188,7 @@ def _open(
     extra = jax.eval_shape(lambda: env.values(rollout)[1])
     number, flag, count = jnp.zeros(shape), jnp.zeros(shape, bool), jnp.zeros(shape, jnp.int32)
     buffer = RolloutBuffer(
-        obs=jnp.zeros((*shape, width)), finite=jnp.zeros(shape[:-1], bool),
+        obs=jnp.zeros((*shape, width)), finite=flag,
         sample=jnp.zeros(sample.shape, sample.dtype), logp=number, value=number, reward=number,
         terms=jnp.zeros((*shape, terms)), done=flag, truncated=flag, episode=count, success=number, elapsed=count,
         extra=jnp.zeros((length + 1, *extra.shape)),
@@ -245,7 +245,7 @@ def _close(
         ret, stats = carry
         reward = finite_or_zero(row.reward)
         ret = ret + reward
-        finite = row.finite & jnp.isfinite(row.reward).all(-1)
+        finite = row.finite & jnp.isfinite(row.reward)
         ends = (row.success, ret, row.elapsed, row.extra)
         stats = stats.add(row.obs, row.terms, finite, row.done, row.episode, *ends)
         return (jnp.where(row.done, 0.0, ret), stats), reward

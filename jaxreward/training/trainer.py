@@ -374,9 +374,8 @@ class _Training:
         with self._reporting:
             self._running_steps.clear()
             self.env_steps += sum(self._steps(job, last) for job in jobs)
-        ends = [at for at in self.schedule.checkpoints if first < at <= last]
-        episodes = (len(ends) - 1 + self.evaluation.rounds) * self.evaluation.lanes
-        self.eval_steps += sum(job.members for job in jobs) * len(self.seeds) * episodes * self.task.horizon
+        ends = [k for k, at in enumerate(self.schedule.checkpoints) if first < at <= last]
+        self.eval_steps += sum(group.history.held_out_steps(ends, len(group.members)) for group in groups)
 
     def _steps(self, job: Job, at: int) -> int:
         return job.members * len(self.seeds) * self.ppo.batch * (at - job.first)

@@ -8,13 +8,17 @@ import jax
 import numpy as np
 import pytest
 
+from jaxreward.programs import Program
+from jaxreward.tasks.probe import Probe
 from jaxreward.training import PPO, Execution, paper, quick, quick_real, train
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.plan import EVAL_EPISODES, Evaluation, curve_points, held_out_steps
 from jaxreward.training.population import Population
+from jaxreward.training.rollout_statistics import Stats
 from tests.training.conftest import FAST, FUSED, SEEDS, STEPWISE, budget
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
+SHORT = PPO(envs=8, unroll=8, minibatches=2, hidden=(8,))
 GRU: dict[str, Any] = {"gru": 8, "heads": (8,), "action_embedding": 4}
 
 
@@ -44,7 +48,44 @@ def test_fewer_held_out_episodes_leave_the_training_as_it_was(easy, mixed, tiny,
         np.testing.assert_array_equal(a, b)
     for result, n in ((usual, 8), (few, 3)):
         assert all((history.episodes == n).all() for history in result.histories)
-        assert result.eval_steps == 2 * len(SEEDS) * held_out_steps(easy, tiny, 2, n)
+        taken = sum((history.length * history.episodes).sum() for history in result.histories)
+        assert result.eval_steps == pytest.approx(taken, abs=0.5)
+        assert 0 < result.eval_steps <= 2 * len(SEEDS) * held_out_steps(easy, tiny, 2, n)
+
+
+class Patient(Probe):
+    """A probe whose episodes might last long."""
+
+    @property
+    def horizon(self) -> int:
+        return 400
+
+
+def test_a_round_ends_with_its_last_episode(monkeypatch):
+    """A long horizon costs nothing where episodes are short, and what is measured is what playing on measures."""
+    task = Patient("corridor", length=4)
+    chunk = Chunk(task, Population([Program.default(task)]), SHORT, (0, 1), jax.devices()[0])
+    chunk.compile()
+    state, calls = chunk.start(), list[Stats]()
+    play = chunk._play
+
+    def played(*arguments: Any) -> Any:
+        found = play(*arguments)
+        calls.append(jax.tree.map(np.copy, jax.device_get(found[-1])))
+        return found
+
+    monkeypatch.setattr(chunk, "_play", played)
+    ended = jax.device_get(chunk.evaluate(state, 2))
+    assert (ended.episodes == 2 * chunk.lanes).all()
+    assert len(calls) < 2 * (400 // SHORT.unroll), "it stops early"
+    assert all((stats.episodes < 2 * chunk.lanes).any() for stats in calls[:-1]), "but not before its time"
+    calls.clear()
+    with monkeypatch.context() as never:
+        never.setattr("jaxreward.training.chunk._over", lambda *_: False)
+        whole = jax.device_get(chunk.evaluate(state, 2))
+    assert len(calls) == 2 * (400 // SHORT.unroll)
+    for name in ("episodes", "success", "success_dev", "length", "ret", "ret_dev", "co_dev", "solved", "finite"):
+        np.testing.assert_array_equal(getattr(ended, name), getattr(whole, name), name)
 
 
 @pytest.mark.slow

@@ -164,7 +164,7 @@ def _history(returns: list[list[float]], success: list[list[float]]) -> History:
     stats = Stats.zeros(1, seeds, 1, 1, first_only=True)
     rows = lambda values: jnp.asarray(values)[None]  # noqa: E731
     held_out = stats.add(
-        jnp.zeros((1, seeds, episodes, 1)), jnp.zeros((1, seeds, episodes, 1)), jnp.ones((1, seeds), bool),
+        jnp.zeros((1, seeds, episodes, 1)), jnp.zeros((1, seeds, episodes, 1)), jnp.ones((1, seeds, episodes), bool),
         jnp.ones((1, seeds, episodes), bool), jnp.zeros((1, seeds, episodes), int), rows(success), rows(returns),
         jnp.full((1, seeds, episodes), 7), jnp.zeros((1, seeds, episodes, 0)),
     )  # fmt: skip

@@ -22,7 +22,7 @@ def added(stats: Stats, value: np.ndarray, ret: np.ndarray, done: np.ndarray) ->
     """`stats` with one step of one candidate and seed, in as many environments as there are values."""
     n = len(value)
     return stats.add(
-        jnp.zeros((1, 1, n, 1)), jnp.zeros((1, 1, n, 1)), jnp.ones((1, 1), bool), jnp.asarray(done)[None, None],
+        jnp.zeros((1, 1, n, 1)), jnp.zeros((1, 1, n, 1)), jnp.ones((1, 1, n), bool), jnp.asarray(done)[None, None],
         jnp.zeros((1, 1, n), int), jnp.asarray(value)[None, None], jnp.asarray(ret)[None, None],
         jnp.full((1, 1, n), 3), jnp.zeros((1, 1, n, 0)),
     )  # fmt: skip
@@ -47,6 +47,21 @@ def test_standard_deviations_are_those_of_numpy_at_any_magnitude(offset):
     assert at("success_dev") / n == pytest.approx(x.var(), rel=2e-2)
     assert at("ret_dev") / n == pytest.approx(y.var(), rel=2e-2)
     assert at("co_dev") / n == pytest.approx(np.cov(x, y, bias=True)[0, 1], rel=2e-2)
+
+
+@pytest.mark.parametrize("first_only", [True, False])
+def test_what_follows_a_held_out_episode_is_not_of_it(first_only):
+    """Else it would depend on the other lanes, which are played on until the last of them ends."""
+    stats = Stats.zeros(1, 1, 1, 1, first_only=first_only)
+    for episode in ([0, 0], [1, 0]):
+        finite, done = np.array([[[episode[0] == 0, True]]]), np.array([[[True, False]]])
+        number, step = jnp.ones((1, 1, 2)), jnp.zeros((1, 1, 2, 1))
+        stats = stats.add(
+            step, step, jnp.asarray(finite), jnp.asarray(done), jnp.asarray([[episode]]), number, number, number,
+            jnp.zeros((1, 1, 2, 0)),
+        )  # fmt: skip
+    assert bool(stats.finite[0, 0]) == first_only
+    assert float(stats.episodes[0, 0]) == (1 if first_only else 2)
 
 
 def test_a_mean_keeps_its_precision_next_to_a_large_worst_value():
