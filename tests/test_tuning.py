@@ -48,7 +48,7 @@ class Trainings:
     def __init__(self, value, task, settings: int, measure: Measure = SUCCESS, come=None) -> None:
         self.task, self.settings = task, SimpleNamespace(tune=settings, seed=7, tuning_steps=100)
         self.value, self.measure, self.come = value, measure, come
-        self.untrained_rate = None if come is None else 0.5
+        self.untrained_merit = None if come is None else 0.5
         self.asked: list[tuple[int, list[Program]]] = []
 
     def train(self, programs, name, **_) -> Any:

@@ -118,6 +118,14 @@ def interval_95(score: Score) -> tuple[float, float]:
     return low, high
 
 
+def episodes_interval(score: Score) -> tuple[float, float]:
+    """The merit of a score, less and more what the errors of its episodes allow, 95 %: Wilson's of a rate."""
+    if score.measure.rate:
+        return wilson(score)
+    margin = Z95 * score.se if score.se == score.se else math.inf
+    return score.merit - margin, score.merit + margin
+
+
 def wilson(score: Score) -> tuple[float, float]:
     """Wilson's 95 % interval for a proportion, over the episodes.
 

@@ -46,7 +46,9 @@ class Behaviour:
     def cell(self, result: Result) -> Cell:
         known, feedback, score = stages(result), result.feedback, scored(result)
         success = score.mean if score.measure.rate else score.level or 0.0
-        reached = int((known.mean(-1) >= REACHED).sum()) if known.size else int(success >= REACHED)
+        reached = int((known.mean(-1) >= REACHED).sum()) if known.size else 0
+        if not (known.size and score.measure.rate):  # then success is the last of them
+            reached += int(success >= REACHED)
         length = feedback.length[-1] if feedback is not None and feedback.length else 0.0
         doublings = int(math.log2(length)) if 1.0 <= length < math.inf else 0
         return (min(reached, self.most_stages), min(doublings, self.most_doublings))

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from jaxreward.records import Result, Score
-from jaxreward.records.measure import wilson
+from jaxreward.records.measure import episodes_interval
 
 T = TypeVar("T")
 
@@ -26,15 +26,17 @@ def tells(result: Result) -> bool:
     """Whether success says something of a program: always, but where a search looks at progress only if its interval is
     above that of random actions."""
     untrained = result.feedback.untrained if result.feedback is not None else None
-    return untrained is None or wilson(scored(result))[0] > wilson(untrained)[1]
+    return untrained is None or episodes_interval(scored(result))[0] > episodes_interval(untrained)[1]
 
 
 def stages(result: Result) -> np.ndarray:
-    """How far the episodes of a program came, and their success, (stages + 1, seeds); empty where that is not known."""
+    """How far the episodes of a program came, (stages, seeds), and as the last stage their success, where it is a rate;
+    empty where that is not known."""
     feedback = result.feedback
     if feedback is None or not feedback.progress:
         return np.zeros((0, 0))
-    return np.array([*feedback.progress.values(), feedback.seed_success], np.float64)
+    success = [feedback.seed_success] if scored(result).measure.rate else []
+    return np.array([*feedback.progress.values(), *success], np.float64)
 
 
 def merit(result: Result) -> tuple[float, ...]:
@@ -54,7 +56,7 @@ def merit(result: Result) -> tuple[float, ...]:
         return (score.merit, 0.0, score.merit, -se)
     known = stages(result)
     come = float(known.mean()) if known.size else 0.0
-    return (score.merit if tells(result) else untrained.mean, come, score.merit, -se)
+    return (score.merit if tells(result) else untrained.merit, come, score.merit, -se)
 
 
 def better(challenger: Result, incumbent: Result) -> bool:

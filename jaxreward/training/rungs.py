@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxreward.errors import InvalidSetting
 from jaxreward.records import Measure, Score
-from jaxreward.records.measure import wilson
+from jaxreward.records.measure import episodes_interval
 from jaxreward.training.history import History
 
 SURE = 1.96
@@ -32,10 +32,10 @@ class Rung:
             did in as many steps as are left.
         incumbent: with `prune`, what has to be beaten as well, e.g. the lower end of an earlier winner's interval; a
             merit, of which more is better: the negative of a value that should be small.
-        untrained: with `keep`, a success rate that says nothing, such as the upper end of that of random actions. Of
+        untrained: with `keep`, a merit that says nothing, such as the upper end of that of random actions. Of
             candidates whose 95 % interval does not lie above it those are the best whose episodes came the farthest, by
-            the mean over the metric's `progress` and success; they come after all others. The task's metric must say
-            progress.
+            the mean over the metric's `progress`, and success where it is a rate; they come after all others. The
+            task's metric must say progress.
     """
 
     steps: int
@@ -64,8 +64,8 @@ class Rung:
 class Standing:
     """Candidates at a rung: `curves` (C, P) of their values at `steps` (P,), the last of which is now, and the standard
     errors (C,) of the last values; `left` steps of a seed are to come. `lowest` (C,) are the lower ends of the 95 %
-    intervals of the last values, if these are rates, and `progress` (C,) is how far episodes came, 0 where nothing says
-    and of agents that have diverged."""
+    intervals of the last values, as merits, and `progress` (C,) is how far episodes came, 0 where nothing says and of
+    agents that have diverged."""
 
     measure: Measure
     steps: np.ndarray
@@ -93,9 +93,10 @@ class Standing:
             Score(mean=float(v), se=float(se), n=n, episodes=int(e), measure=measure)
             for v, se, e in zip(values[:, -1], errors, counts, strict=True)
         ]
-        lowest = np.array([wilson(score)[0] if measure.rate else score.mean for score in scores])
+        lowest = np.array([episodes_interval(score)[0] for score in scores])
         reached = np.stack([h.extra[last, 0][:, list(stages)].sum(-1) * ~(h.diverged[last, 0] > 0) for h in histories])
-        progress = (np.nan_to_num(reached).mean(-1) + values[:, -1]) / (len(stages) + 1) if stages else 0.0 * lowest
+        come = np.nan_to_num(reached).mean(-1) + (values[:, -1] if measure.rate else 0.0)
+        progress = come / (len(stages) + measure.rate) if stages else np.zeros(len(histories))
         return cls(measure, steps, values, errors, left, lowest, progress)
 
     @property

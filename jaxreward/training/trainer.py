@@ -160,8 +160,8 @@ def train(
         if rates and not 0.0 <= min(rates) <= max(rates) <= 1.0:
             message = f"{name} of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}"
             raise InvalidSetting(message, f"rung.{name}")
-    if any(r.untrained is not None for r in rungs) and not (measure_of(task).rate and progress_names(task)):
-        message = f"{task.name} does not say what comes before success: leave the rung's untrained rate out"
+    if any(r.untrained is not None for r in rungs) and not progress_names(task):
+        message = f"{task.name} does not say what comes before success: leave the rung's `untrained` out"
         raise InvalidSetting(message, "rung.untrained")
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
     ppo = for_budget(ppo, schedule.updates, imitation is not None)
@@ -367,15 +367,15 @@ class _Training:
             should_stop=lambda: self._failed.is_set() or self.should_stop(),
             checkpointing=self.checkpointing,
         )
+        ends = [k for k, at in enumerate(self.schedule.checkpoints) if first < at <= last]
         for group, done in zip(groups, self._done(jobs, supervisor), strict=True):
             group.state, group.history = done.state, done.history
+            self.eval_steps += done.history.held_out_steps(ends, len(group.members))
             self.compile_s, self.run_s = self.compile_s + done.compile_s, self.run_s + done.run_s
             self.peak = max(self.peak, done.peak_bytes)
         with self._reporting:
             self._running_steps.clear()
             self.env_steps += sum(self._steps(job, last) for job in jobs)
-        ends = [k for k, at in enumerate(self.schedule.checkpoints) if first < at <= last]
-        self.eval_steps += sum(group.history.held_out_steps(ends, len(group.members)) for group in groups)
 
     def _steps(self, job: Job, at: int) -> int:
         return job.members * len(self.seeds) * self.ppo.batch * (at - job.first)

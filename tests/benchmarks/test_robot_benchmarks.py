@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import pytest
 
-from benchmarks import brax_parity, learner_speed, reward_units, task_speed
+from benchmarks import brax_parity, held_out, learner_speed, reward_units, task_speed
 from benchmarks.measure import ceiling
 from jaxreward.tasks import make_task, simulation, slice_limit
 from jaxreward.tasks.probe import Probe
@@ -24,6 +24,7 @@ from jaxreward.training import SAC
         (task_speed, ["--updates", "0"]), (task_speed, ["--tasks", "no-such-task"]),
         (brax_parity, ["--seeds", "0"]), (brax_parity, ["--candidates", "17"]),
         (learner_speed, ["--candidates", "17"]), (learner_speed, ["--updates", "0"]),
+        (held_out, ["--repeats", "0"]), (held_out, ["--tasks", "no-such-task"]),
         (reward_units, ["--scales", "0"]), (reward_units, ["--tasks", "probe-aim"]),
     ],
 )  # fmt: skip
@@ -41,6 +42,15 @@ def test_the_speed_of_training_and_of_random_steps_is_measured():
     assert random["steps_per_s"] > 0 and random["candidates"] == training["candidates"] == 1
     assert min(training[name] for name in ("compile_s", "steps_per_s", "peak_bytes")) > 0
     assert task_speed._line({"task": "x", "error": "no luck"}) == "| `x` | no luck |"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unoptimised")
+def test_rounds_that_end_early_are_timed_beside_whole_ones(tmp_path):
+    words = ["--tasks", "probe-corridor", "--steps", "4096", "--repeats", "1", "--candidates", "1"]
+    assert held_out.main([*words, "--out", str(tmp_path / "found.json")]) == 0
+    (row,) = json.loads((tmp_path / "found.json").read_text())["rows"]
+    assert row["alike"] and row["held_out_steps"] > 0 and row["early"]["cpu_s"] > 0
 
 
 def test_a_state_with_nothing_in_it_is_stepped_too():

@@ -17,6 +17,7 @@ from jaxreward.search.selection import (
     rank_logits,
     sample,
     softmax,
+    stages,
     top,
     uniform,
     unit_range,
@@ -141,6 +142,22 @@ def test_where_no_success_says_anything_programs_are_compared_by_how_far_episode
     ]
     assert better(plain[1], plain[0]), "by success alone, where a search does not look at progress"
     assert merit(plain[0]) == (0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_of_a_metric_that_is_no_rate_the_interval_is_by_the_errors(result, higher):
+    """And how far episodes came is the mean over stages alone: its unit means nothing beside theirs."""
+    sign, measure = (1.0 if higher else -1.0), Measure(name="pipes", rate=False, higher_is_better=higher)
+    score = lambda mean, se: Score(mean=sign * mean, se=se, n=2, episodes=256, measure=measure)  # noqa: E731
+
+    def of(name, mean, **played):
+        found = come(result(name, 0.0), untrained=score(0.5, 0.1), success=(sign * mean, sign * mean), **played)
+        return found.model_copy(update={"score": score(mean, 0.2)})
+
+    lucky, near, scores = of("lucky", 1.0, played=(0.1, 0.1)), of("near", 0.2, played=(0.3, 0.1)), of("scores", 1.2)
+    assert [r.candidate.id for r in top([lucky, near, scores], 3)] == ["scores", "near", "lucky"]
+    assert merit(near) == (0.5, pytest.approx(0.2), 0.2, -0.2), "in the direction of the measure"
+    assert stages(near).shape == (1, 2)
 
 
 def test_a_program_that_is_the_best_at_one_stage_is_drawn_whatever_its_mean(result):

@@ -67,7 +67,7 @@ def test_a_round_ends_with_its_last_episode(monkeypatch):
     chunk = Chunk(task, Population([Program.default(task)]), SHORT, (0, 1), jax.devices()[0])
     chunk.compile()
     state, calls = chunk.start(), list[Stats]()
-    play = chunk._play
+    play: Any = chunk._play
 
     def played(*arguments: Any) -> Any:
         found = play(*arguments)

@@ -76,6 +76,9 @@ def test_how_far_episodes_came_is_the_mean_over_stages_success_and_seeds():
     np.testing.assert_allclose(at.progress, [(0.7 + 0.2 + 0.2) / 3], rtol=1e-6)
     np.testing.assert_allclose(at.lowest, [wilson(Score(mean=0.2, se=0.1, n=2, episodes=100))[0]], rtol=1e-6)
     assert Standing.of(SUCCESS, [history], np.array([100, 200]), 50).progress == 0
+    pipes = Standing.of(DISTANCE, [history], np.array([100, 200]), 50, stages=(1, 2))
+    np.testing.assert_allclose(pipes.progress, [(0.7 + 0.2) / 2], rtol=1e-6)
+    np.testing.assert_allclose(pipes.lowest, [-0.2 - 1.96 * pipes.errors[0]], rtol=1e-4)
     history.diverged[1, 0] = [0, 1]
     history.success[1, 0] = [0.1, 0.0]
     after = Standing.of(SUCCESS, [history], np.array([100, 200]), 50, stages=(1, 2))

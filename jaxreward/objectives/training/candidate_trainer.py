@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
 from jaxreward.records import Score
-from jaxreward.records.measure import wilson
+from jaxreward.records.measure import episodes_interval
 from jaxreward.tasks import Task
 from jaxreward.training import Checkpointing, Progress, Rung, TrainResult, train
 from jaxreward.training.executor import Store
@@ -44,10 +44,10 @@ class CandidateTrainer:
     run_s: float = 0.0
 
     @property
-    def untrained_rate(self) -> float | None:
+    def untrained_merit(self) -> float | None:
         """The upper end of the 95 % interval of `untrained`: what success must be above to tell a program from random
         actions."""
-        return None if self.untrained is None else wilson(self.untrained)[1]
+        return None if self.untrained is None else episodes_interval(self.untrained)[1]
 
     def train(
         self,

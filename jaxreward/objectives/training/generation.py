@@ -79,7 +79,7 @@ def _train(
     the merit of the lower end of the best score's interval."""
     if not alive:
         return ()
-    s, rungs = trainer.settings, trainer.settings.rungs(bar, trainer.untrained_rate)
+    s, rungs = trainer.settings, trainer.settings.rungs(bar, trainer.untrained_merit)
     full = trainer.train([programs[i] for i in alive], steps=s.steps, rungs=rungs)
     for i in alive:
         taken[i] += full.env_steps // len(alive)

@@ -35,7 +35,7 @@ class TrainingObjective:
         """Raises:
         InvalidSetting: a search by stages on a task that says none.
         """
-        if settings.stages and not (measure_of(task).rate and progress_names(task)):
+        if settings.stages and not progress_names(task):
             message = f"{task.name} does not say what comes before success: leave {mention('stages')} out"
             raise InvalidSetting(message, "stages")
         self._task, self._settings = task, settings

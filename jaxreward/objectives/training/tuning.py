@@ -68,7 +68,7 @@ def tune(
         asked = [search.ask(number) for search in searches]
         every = [program for group in asked for program in group]
         trained = trainer.train(every, f"tune-{number}", steps=s.tuning_steps, points=1)
-        merits = iter(trained.standing(range(len(every))).merits(trainer.untrained_rate))
+        merits = iter(trained.standing(range(len(every))).merits(trainer.untrained_merit))
         for search, group in zip(searches, asked, strict=True):
             search.tell([next(merits) for _ in group])
         steps += trained.env_steps // len(searches)

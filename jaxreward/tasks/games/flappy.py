@@ -204,7 +204,7 @@ class FlappyBird(BaseTask):
         """The pipes passed; an extra metric is the part of the longest episode that was played."""
         return with_length(
             lambda state, action, after: (after.score - state.score).astype(jnp.float32),
-            Measure(name="pipes", rate=False), self.horizon,
+            Measure(name="pipes", rate=False), self.horizon, tells=True,
         )  # fmt: skip
 
     def default_observation(self, view: BirdView) -> jax.Array:

@@ -135,7 +135,7 @@ class Snake(BaseTask):
         """The food eaten; an extra metric is the part of the longest episode that was played."""
         return with_length(
             lambda state, action, after: after.eaten.astype(jnp.float32),
-            Measure(name="food eaten", rate=False), self.horizon,
+            Measure(name="food eaten", rate=False), self.horizon, tells=False,
         )  # fmt: skip
 
     def default_observation(self, view: SnakeView) -> jax.Array:

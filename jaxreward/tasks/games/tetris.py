@@ -161,7 +161,7 @@ class Tetris(BaseTask):
         """The lines cleared; an extra metric is the part of the longest episode that was played."""
         return with_length(
             lambda state, action, after: after.lines.astype(jnp.float32),
-            Measure(name="lines", rate=False), self.horizon,
+            Measure(name="lines", rate=False), self.horizon, tells=True,
         )  # fmt: skip
 
     def default_observation(self, view: TetrisView) -> jax.Array:
