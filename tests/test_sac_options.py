@@ -62,6 +62,7 @@ def jr_key() -> Any:
     return jax.random.key(0)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_learner_that_it_began_with(searched, capsys):
     again = ["evolve", "--name", "found", "--out", str(searched.parent), "--resume", "--candidates", "3"]
     assert main(again) == 0

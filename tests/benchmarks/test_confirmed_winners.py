@@ -34,6 +34,7 @@ def test_both_winners_of_a_search_are_in_its_log(searched):
     assert again.mean == pytest.approx(found.fresh.mean, abs=1e-6), "trained as the search's final training was"
 
 
+@pytest.mark.slow
 def test_what_was_not_confirmed_is_trained_and_kept(searched, tmp_path, monkeypatch, capsys):
     found, trained = winners(searched), list[str]()
     other = found.chosen.model_copy(update={"candidate": found.chosen.candidate.model_copy(update={"source": "x = 1"})})

@@ -15,9 +15,6 @@ from examples.execute import execute, private_paths
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-DEAREST = ("own_arm", "brax_reward", "reading_a_run")
-"""Those that compile a simulation of bodies."""
-
 UNOPTIMISED = """
 import jax
 from jaxreward.devices import supported
@@ -30,9 +27,8 @@ compiled.xla_options = lambda platform, *_: supported(UNOPTIMISED, platform) or 
 """The fixture of this name, as a first cell: it saves a part of what a notebook costs."""
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(p, marks=[pytest.mark.slow] * (p.stem in DEAREST), id=p.stem) for p in NOTEBOOKS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_it_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Every cell of a copy, in a kernel of its own; what it writes is one run in its folder."""
     monkeypatch.setenv("JAXREWARD_EXAMPLES", "small")

@@ -15,7 +15,7 @@ import pytest
 import jaxreward as jr
 from jaxreward.errors import InvalidSetting, MissingPackage, UnknownName, UserError
 from jaxreward.programs.spec import Spec
-from jaxreward.tasks import has_real_actions, make_task, measure_of, mistakes_in
+from jaxreward.tasks import Drawable, has_real_actions, make_task, measure_of, mistakes_in
 from jaxreward.tasks.adapters.actions import Actions, actions_of, box
 from jaxreward.tasks.adapters.environment import EnvironmentTask, Transition
 from jaxreward.tasks.adapters.library import description_of, import_library, words_of
@@ -160,6 +160,22 @@ def test_names_and_options_of_gymnax():
         jr.from_gymnax("CartPole-v1", weight=5.0)
     solved = jr.from_gymnax("CartPole-v1", success=lambda view: view.env.x > 1.0)
     assert measure_of(solved).rate and mistakes_in(solved) == ()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+def test_minatar_is_drawn_by_the_kinds_of_things():
+    pytest.importorskip("gymnax", reason="gymnax is an extra")
+    assert not isinstance(jr.from_gymnax("CartPole-v1"), Drawable)
+    task = jr.from_gymnax("Breakout-MinAtar")
+    assert isinstance(task, Drawable)
+    state = task.reset(jax.random.key(0))
+    picture, seen = task.draw(state), np.asarray(state.observation)
+    cells = picture[12::24, 12::24]
+    assert picture.shape == (240, 240, 3) and picture.dtype == np.uint8 and cells.shape[:2] == seen.shape[:2]
+    colours = {tuple(cells[tuple(at)]) for at in np.argwhere(seen[..., 3] > 0)}
+    assert len(colours) == 1, "of bricks, which cover all else"
+    nothing = {tuple(cells[tuple(at)]) for at in np.argwhere(~(seen > 0).any(-1))}
+    assert len(nothing) == 1 and not nothing & colours
 
 
 def test_a_missing_library_is_told_with_its_command(monkeypatch: pytest.MonkeyPatch):

@@ -116,8 +116,8 @@ def test_hovering_thrusts_hold_a_level_quadcopter(stepped):
         pytest.param("quadruped-velocity", 8, 0.3, 2e-3, marks=pytest.mark.slow),
         pytest.param("panda-cabinet", 30, 0.3, 3e-4, marks=pytest.mark.slow),
         pytest.param("panda-push", 30, 0.3, 3e-4, marks=pytest.mark.slow),
-        ("package-push", 30, 1.0, 1e-3),
-        ("ball-roll", 30, 1.0, 1e-3),
+        pytest.param("package-push", 30, 1.0, 1e-3, marks=pytest.mark.slow),
+        pytest.param("ball-roll", 30, 1.0, 1e-3, marks=pytest.mark.slow),
         ("door-open", 30, 1.0, 1e-3),
     ],
 )

@@ -7,12 +7,22 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxreward.errors import InvalidSetting, UnknownName, in_a_line
 from jaxreward.tasks.adapters.actions import actions_of
 from jaxreward.tasks.adapters.environment import EnvironmentTask, Transition
 from jaxreward.tasks.adapters.library import import_library, name_of
+from jaxreward.tasks.games.tiles import draw_board
 from jaxreward.tasks.task import Metric
+
+_TILE = 24
+"""Pixels of a cell of MinAtar."""
+_COLOURS = (
+    (24, 26, 32), (86, 180, 233), (240, 228, 66), (0, 158, 115), (213, 94, 0), (204, 121, 167), (0, 114, 178),
+    (230, 159, 0), (200, 200, 200), (150, 80, 200), (250, 250, 250),
+)  # fmt: skip
+"""Of the ground, and of up to ten channels: colours that colour-blind people tell apart (Okabe and Ito), and others."""
 
 
 class GymnaxTask(EnvironmentTask):
@@ -31,6 +41,17 @@ class GymnaxTask(EnvironmentTask):
     def next(self, env: Any, action: jax.Array, key: jax.Array) -> Transition:
         observation, state, reward, done, _ = self.env.step_env(key, env, action, self.params)  # `step` would reset
         return Transition(state, observation, reward, done)
+
+
+class MinAtarTask(GymnaxTask):
+    """A game of MinAtar (Young and Tian 2019), which can be drawn: its observation is a grid with a channel for each
+    kind of thing, (10, 10, channels)."""
+
+    def draw(self, state: Any) -> np.ndarray:
+        """A picture of the grid, uint8 (240, 240, 3), with a colour for each channel; later ones cover earlier ones."""
+        seen = np.asarray(state.observation)
+        kinds = np.where(seen > 0, np.arange(1, seen.shape[-1] + 1), 0).max(-1)
+        return draw_board(kinds, dict(enumerate(_COLOURS[: seen.shape[-1] + 1])), _TILE)
 
 
 def from_gymnax(
@@ -75,7 +96,8 @@ def from_gymnax(
     if unknown := options.keys() - {f.name for f in dataclasses.fields(params)}:
         raise InvalidSetting(f"{called} has no parameter {sorted(unknown)[0]}", f"task.{sorted(unknown)[0]}")
     params = params.replace(**options)
-    return GymnaxTask(
+    kind = MinAtarTask if env.name.endswith("-MinAtar") else GymnaxTask
+    return kind(
         env, params, name=name or called, description=description, success=success, metric=metric, worst=worst,
         horizon=getattr(params, "max_steps_in_episode", None) if horizon is None else horizon,
     )  # fmt: skip
