@@ -12,7 +12,18 @@ from jaxreward.comparison.cells import Tools
 from jaxreward.operators import REPEATS
 from jaxreward.reproduction.cell import Budget, Cell, FinishedCell, Plan
 from jaxreward.reproduction.forge.published import TABLE_2, TABLE_3
-from jaxreward.reproduction.forge.tables import PARTS, TITLES, Figure3, RoundsSearch, Table2, Table3, _rounds, searches
+from jaxreward.reproduction.forge.tables import (
+    PARTS,
+    TITLES,
+    Figure3,
+    RoundsSearch,
+    Table2,
+    Table3,
+    _improvements,
+    _rounds,
+    searches,
+)
+from jaxreward.reproduction.layout import Measured
 from jaxreward.reproduction.registry import entry_of
 from jaxreward.reproduction.searches import OwnInterfaces
 from jaxreward.runs import StopSignal
@@ -69,6 +80,7 @@ def test_table_2_stands_beside_the_published_one(tmp_path: Path) -> None:
     assert rows["FORGE"]["zero-shot"]["mean"] == 4.0, "of the first round alone"
     assert rows["FORGE"]["evolved"]["mean"] == pytest.approx(11.0) and rows["FORGE"]["evolved"]["n"] == 2
     assert rows["FORGE"]["its paper"] == {"published": 19.8} and rows["Eureka"]["evolved"] is None
+    assert rows["FORGE"]["improvements"]["mean"] == 1.0 and rows["native"]["improvements"] is None
     assert entry._by_round(PART, plan, results) == {"FORGE": [[2.0, 14.5]] * 2}
     assert not entry.draw(plan, {}, tmp_path / "none.png") and not list(tmp_path.iterdir())
     pytest.importorskip("matplotlib")
@@ -89,6 +101,14 @@ def test_figure_3_has_scores_by_depth(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     assert entry.draw(plan, results, tmp_path / "figure3.png")
     assert entry.tables(plan, {})[0].as_json()["rows"][0]["depth 0"] is None
+
+
+def test_improvements_are_rounds_that_are_better_than_all_before() -> None:
+    cells = searches(PART, plan_of(Table2()), "forge")
+    scores = [[3.0, 1.0], [2.0], [4.0, 5.0], [5.0], [6.0]]
+    rows = [[k, 0, score] for k, found in enumerate(scores) for score in found]
+    counts = [_improvements({cells[0]: finished(cells[0], candidates=c)}, cells[:1]) for c in (rows, rows[:2], [])]
+    assert [count.mean for count in counts if isinstance(count, Measured)] == [2.0, 0.0, 0.0]
 
 
 def test_rounds_are_generations_with_scores() -> None:

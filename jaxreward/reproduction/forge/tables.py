@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,7 @@ class Table2(ForgeEntry):
         return [cell for strategy in TITLES for cell in searches(part, plan, strategy)]
 
     def tables(self, plan: Plan, results: Results) -> Sequence[ResultTable]:
-        columns = ("rewards", "zero-shot", "paper", "evolved", "its paper")
+        columns = ("rewards", "zero-shot", "paper", "evolved", "its paper", "improvements")
         return [
             ResultTable(_title(part), columns, tuple(self._rows(part, plan, results)), _notes(plan))
             for part in plan.parts
@@ -90,15 +91,15 @@ class Table2(ForgeEntry):
     def _rows(self, part: str, plan: Plan, results: Results) -> list[Row]:
         own = [OwnInterfaces(part, SEEDS)]
         native, by_hand = fresh_score(results, own, "sparse"), fresh_score(results, own, "dense")
-        rows = [Row("native", (native, Published.of(TABLE_2["native"][part].zero_shot, digits=1), None, None))]
+        rows = [Row("native", (native, Published.of(TABLE_2["native"][part].zero_shot, digits=1), None, None, None))]
         if hasattr(task_of(part), "dense_reward"):
-            rows.append(Row("dense, by a person", (by_hand, None, None, None)))
+            rows.append(Row("dense, by a person", (by_hand, None, None, None, None)))
         for strategy, title in TITLES.items():
             cells = searches(part, plan, strategy)
             paper = TABLE_2.get(strategy, {}).get(part, Scores())
             rows.append(Row(title, (
                 _first_round(results, cells), Published.of(paper.zero_shot, digits=1),
-                fresh_score(results, cells), Published.of(paper.evolved, digits=1),
+                fresh_score(results, cells), Published.of(paper.evolved, digits=1), _improvements(results, cells),
             )))  # fmt: skip
         return rows
 
@@ -220,6 +221,20 @@ def _first_round(results: Results, cells: Sequence[TrainedSearch]) -> Figure:
     return number(results, cells, best)
 
 
+def _improvements(results: Results, cells: Sequence[TrainedSearch]) -> Figure:
+    """How many rounds after the first had a better program than all before."""
+    better = measure_of(task_of(cells[0].part)).oriented
+
+    def count(numbers: Mapping[str, Any]) -> float:
+        best = dict[int, float]()
+        for k, _, score in numbers["candidates"]:
+            best[k] = max(best.get(k, -math.inf), better(score))
+        rounds = [best[k] for k in sorted(best)]
+        return float(sum(later > max(rounds[:k]) for k, later in enumerate(rounds) if k))
+
+    return number(results, cells, count)
+
+
 def _metric(part: str) -> str:
     return measure_of(task_of(part)).label
 
@@ -232,7 +247,8 @@ def _notes(plan: Plan) -> tuple[str, ...]:
     return (
         f"Here: {plan.budget.seeds} searches of {plan.candidates} candidates, {plan.proposer} proposer, rewards for "
         f"the task's own observation, the learner and steps of the preset quick; evolved: trained again on {SEEDS} "
-        "fresh seeds; zero-shot: the best of the first round, by its score in the search. The snake's score is the "
+        "fresh seeds; zero-shot: the best of the first round, by its score in the search; improvements: rounds after the "
+        "first with a better program than all before, at the same cost for every method. The snake's score is the "
         "food that it ate, the paper's its length, which in its example begins with three cells. The paper: Claude "
         "Sonnet 4, PPO of Stable-Baselines3, no last step of a game is named; the humanoid is Gymnasium's.",
         "Intervals of 95 %: of one search over fresh training seeds, of several over searches.",
