@@ -247,8 +247,8 @@ def _notes(plan: Plan) -> tuple[str, ...]:
     return (
         f"Here: {plan.budget.seeds} searches of {plan.candidates} candidates, {plan.proposer} proposer, rewards for "
         f"the task's own observation, the learner and steps of the preset quick; evolved: trained again on {SEEDS} "
-        "fresh seeds; zero-shot: the best of the first round, by its score in the search; improvements: rounds after the "
-        "first with a better program than all before, at the same cost for every method. The snake's score is the "
+        "fresh seeds; zero-shot: the best of the first round, by its score in the search; improvements: rounds after "
+        "the first with a better program than all before, at the same cost for every method. The snake's score is the "
         "food that it ate, the paper's its length, which in its example begins with three cells. The paper: Claude "
         "Sonnet 4, PPO of Stable-Baselines3, no last step of a game is named; the humanoid is Gymnasium's.",
         "Intervals of 95 %: of one search over fresh training seeds, of several over searches.",
