@@ -108,7 +108,7 @@ def test_improvements_are_rounds_that_are_better_than_all_before() -> None:
     scores = [[3.0, 1.0], [2.0], [4.0, 5.0], [5.0], [6.0]]
     rows = [[k, 0, score] for k, found in enumerate(scores) for score in found]
     counts = [_improvements({cells[0]: finished(cells[0], candidates=c)}, cells[:1]) for c in (rows, rows[:2], [])]
-    assert [count.mean for count in counts if isinstance(count, Measured)] == [2.0, 0.0, 0.0]
+    assert [count.mean for count in counts if isinstance(count, Measured)] == [0.5, 0.0, 0.0]
 
 
 def test_rounds_are_generations_with_scores() -> None:

@@ -36,7 +36,8 @@ class Feedback(Record):
     the key `beside` in JSON. `told_apart` is of a search on whole episodes of an expert: the fitness on these
     and on the episodes of each policy that expanded the data, by the id of the request for it.
     `progress` has those of the extra metrics, by seed, that say how far an episode came, the earliest stage first;
-    `untrained` is the score of random actions, where a search looks at progress. `alignment` is how far agents do the
+    `untrained` is the score of random actions, where a search looks at progress, and `episode_error` the standard error
+    over episodes, where the metric says progress and is no rate. `alignment` is how far agents do the
     subtasks of the task's instruction by its metrics, where each has one.
     """
 
@@ -60,6 +61,7 @@ class Feedback(Record):
         default_factory=dict, validation_alias=AliasChoices("beside", "extra_metrics"), serialization_alias="beside"
     )
     progress: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=lambda stages: not stages)
+    episode_error: float | None = Field(default=None, exclude_if=lambda error: error is None)
     untrained: Score | None = Field(default=None, exclude_if=lambda score: score is None)
     alignment: Score | None = Field(default=None, exclude_if=lambda score: score is None)
     told_apart: dict[str, float] = Field(default_factory=dict, exclude_if=lambda told: not told)

@@ -118,11 +118,14 @@ def interval_95(score: Score) -> tuple[float, float]:
     return low, high
 
 
-def episodes_interval(score: Score) -> tuple[float, float]:
-    """The merit of a score, less and more what the errors of its episodes allow, 95 %: Wilson's of a rate."""
+def episodes_interval(score: Score, error: float | None = None) -> tuple[float, float]:
+    """The merit of a score, less and more what the errors of its episodes allow, 95 %: Wilson's of a rate, else by
+    `error`, the standard error over episodes, which is the score's own of one seed. Two seeds may agree by chance, or
+    one of them do well."""
     if score.measure.rate:
         return wilson(score)
-    margin = Z95 * score.se if score.se == score.se else math.inf
+    error = score.se if error is None else error
+    margin = Z95 * error if error == error else math.inf
     return score.merit - margin, score.merit + margin
 
 

@@ -20,7 +20,7 @@ Cell = tuple[int, int]
 
 
 REACHED = 0.05
-"""Share of episodes from which on a stage counts as reached."""
+"""Mean over episodes from which on a stage counts as reached: their share, or how much of it they did."""
 
 
 class Descriptors(Protocol):
@@ -33,8 +33,8 @@ class Descriptors(Protocol):
 
 @dataclass(frozen=True)
 class Behaviour:
-    """How many of its stages of progress, success the last, the agents of a program reach, and how long their episodes
-    last, in powers of two. Where a task names no stages, success alone is one."""
+    """How many of its stages of progress, success the last where it is a rate, the agents of a program reach, and how
+    long their episodes last, in powers of two. Where a task names no stages, success alone is one."""
 
     most_stages: int = 16
     most_doublings: int = 16
@@ -46,9 +46,7 @@ class Behaviour:
     def cell(self, result: Result) -> Cell:
         known, feedback, score = stages(result), result.feedback, scored(result)
         success = score.mean if score.measure.rate else score.level or 0.0
-        reached = int((known.mean(-1) >= REACHED).sum()) if known.size else 0
-        if not (known.size and score.measure.rate):  # then success is the last of them
-            reached += int(success >= REACHED)
+        reached = int((known.mean(-1) >= REACHED).sum()) if known.size else int(success >= REACHED)
         length = feedback.length[-1] if feedback is not None and feedback.length else 0.0
         doublings = int(math.log2(length)) if 1.0 <= length < math.inf else 0
         return (min(reached, self.most_stages), min(doublings, self.most_doublings))

@@ -25,8 +25,10 @@ def scored(result: Result) -> Score:
 def tells(result: Result) -> bool:
     """Whether success says something of a program: always, but where a search looks at progress only if its interval is
     above that of random actions."""
-    untrained = result.feedback.untrained if result.feedback is not None else None
-    return untrained is None or episodes_interval(scored(result))[0] > episodes_interval(untrained)[1]
+    feedback = result.feedback
+    if feedback is None or feedback.untrained is None:
+        return True
+    return episodes_interval(scored(result), feedback.episode_error)[0] > episodes_interval(feedback.untrained)[1]
 
 
 def stages(result: Result) -> np.ndarray:

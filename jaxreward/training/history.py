@@ -104,7 +104,7 @@ class History(struct.PyTreeNode):
     def held_out_steps(self, points: Sequence[int], candidates: int) -> int:
         """Environment steps of the held-out episodes of the first `candidates` at these checkpoints."""
         rows = np.s_[list(points), :candidates]
-        return int((self.length[rows].astype(float) * self.episodes[rows]).sum().round())
+        return int((self.length[rows].astype(float) * self.episodes[rows]).round().sum())
 
     def rows(self, index: Sequence[int]) -> History:
         """The history of the candidates in `index`."""

@@ -57,15 +57,15 @@ class Rung:
         if self.incumbent is not None and not self.prune:
             raise InvalidSetting("the incumbent of a rung is for prune=True", "rung.incumbent", "rung.prune")
         if self.untrained is not None and self.keep == 1:
-            raise InvalidSetting("the untrained rate of a rung is for keep below 1", "rung.untrained", "rung.keep")
+            raise InvalidSetting("the `untrained` of a rung is for keep below 1", "rung.untrained", "rung.keep")
 
 
 @dataclass(frozen=True)
 class Standing:
     """Candidates at a rung: `curves` (C, P) of their values at `steps` (P,), the last of which is now, and the standard
     errors (C,) of the last values; `left` steps of a seed are to come. `lowest` (C,) are the lower ends of the 95 %
-    intervals of the last values, as merits, and `progress` (C,) is how far episodes came, 0 where nothing says and of
-    agents that have diverged."""
+    intervals of the last values, as merits and over episodes, and `progress` (C,) is how far episodes came, 0 where
+    nothing says and of agents that have diverged."""
 
     measure: Measure
     steps: np.ndarray
@@ -93,7 +93,8 @@ class Standing:
             Score(mean=float(v), se=float(se), n=n, episodes=int(e), measure=measure)
             for v, se, e in zip(values[:, -1], errors, counts, strict=True)
         ]
-        lowest = np.array([episodes_interval(score)[0] for score in scores])
+        of_episodes = np.sqrt((episodes**2).mean(-1) / n)
+        lowest = np.array([episodes_interval(s, float(e))[0] for s, e in zip(scores, of_episodes, strict=True)])
         reached = np.stack([h.extra[last, 0][:, list(stages)].sum(-1) * ~(h.diverged[last, 0] > 0) for h in histories])
         come = np.nan_to_num(reached).mean(-1) + (values[:, -1] if measure.rate else 0.0)
         progress = come / (len(stages) + measure.rate) if stages else np.zeros(len(histories))

@@ -18,6 +18,7 @@ from jaxreward.search.selection import (
     sample,
     softmax,
     stages,
+    tells,
     top,
     uniform,
     unit_range,
@@ -158,6 +159,24 @@ def test_of_a_metric_that_is_no_rate_the_interval_is_by_the_errors(result, highe
     assert [r.candidate.id for r in top([lucky, near, scores], 3)] == ["scores", "near", "lucky"]
     assert merit(near) == (0.5, pytest.approx(0.2), 0.2, -0.2), "in the direction of the measure"
     assert stages(near).shape == (1, 2)
+
+
+def test_what_tells_a_program_from_random_actions_are_its_episodes(result):
+    """Not its seeds: two that agree by chance are no certainty, and one that plays well is enough."""
+    measure = Measure(name="pipes", rate=False)
+    nothing = Score(mean=0.0, se=0.0, n=1, episodes=256, measure=measure)
+
+    def of(name, one, other, error):
+        found = come(result(name, 0.0), untrained=nothing, success=(one, other), played=(0.1, 0.1))
+        mean, se = (one + other) / 2, abs(one - other) / 2
+        score = Score(mean=mean, se=se, n=2, episodes=512, measure=measure)
+        feedback = found.feedback.model_copy(update={"episode_error": error})
+        return found.model_copy(update={"score": score, "feedback": feedback})
+
+    lucky, good = of("lucky", 1 / 256, 1 / 256, 0.0028), of("good", 36.0, 0.0, 0.3)
+    unknown = of("unknown", 50.0, 50.0, float("nan"))
+    assert [tells(r) for r in (lucky, good, unknown)] == [False, True, False]
+    assert merit(good) > merit(lucky)
 
 
 def test_a_program_that_is_the_best_at_one_stage_is_drawn_whatever_its_mean(result):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxreward.programs import Program
 from jaxreward.tasks.probe import Probe
-from jaxreward.training import PPO, Execution, paper, quick, quick_real, train
+from jaxreward.training import PPO, Execution, Rung, paper, quick, quick_real, train
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.plan import EVAL_EPISODES, Evaluation, curve_points, held_out_steps
 from jaxreward.training.population import Population
@@ -43,7 +44,10 @@ def test_environments_of_training_add_no_held_out_steps(easy):
 
 @pytest.mark.parametrize("execution", [FUSED, STEPWISE])
 def test_fewer_held_out_episodes_leave_the_training_as_it_was(easy, mixed, tiny, execution):
-    usual, few = (train(easy, mixed[:2], tiny, execution=execution, **playing(tiny, 4, n)) for n in (8, 3))
+    rung = Rung(2 * tiny.batch)  # the training goes on as another segment
+    usual, few = (
+        train(easy, mixed[:2], tiny, execution=execution, rungs=[rung], **playing(tiny, 4, n)) for n in (8, 3)
+    )
     for a, b in zip(jax.tree.leaves(usual.agents), jax.tree.leaves(few.agents), strict=True):
         np.testing.assert_array_equal(a, b)
     for result, n in ((usual, 8), (few, 3)):
@@ -77,8 +81,12 @@ def test_a_round_ends_with_its_last_episode(monkeypatch):
     monkeypatch.setattr(chunk, "_play", played)
     ended = jax.device_get(chunk.evaluate(state, 2))
     assert (ended.episodes == 2 * chunk.lanes).all()
-    assert len(calls) < 2 * (400 // SHORT.unroll), "it stops early"
-    assert all((stats.episodes < 2 * chunk.lanes).any() for stats in calls[:-1]), "but not before its time"
+    (end,) = [k for k, stats in enumerate(calls) if (stats.episodes == chunk.lanes).all()]
+    rounds = calls[: end + 1], calls[end + 1 :]
+    assert all(len(played) < 400 // SHORT.unroll for played in rounds), "each stops early"
+    for k, of_round in enumerate(rounds):
+        over = [(stats.episodes == (k + 1) * chunk.lanes).all() for stats in of_round]
+        assert over[-1] and not any(over[:-1]), "and not before its time"
     calls.clear()
     with monkeypatch.context() as never:
         never.setattr("jaxreward.training.chunk._over", lambda *_: False)
@@ -86,6 +94,24 @@ def test_a_round_ends_with_its_last_episode(monkeypatch):
     assert len(calls) == 2 * (400 // SHORT.unroll)
     for name in ("episodes", "success", "success_dev", "length", "ret", "ret_dev", "co_dev", "solved", "finite"):
         np.testing.assert_array_equal(getattr(ended, name), getattr(whole, name), name)
+
+
+@pytest.mark.parametrize("collector", ["fused", "stepwise"])
+def test_what_is_not_finite_after_a_held_out_episode_does_not_count(collector):
+    """Which lanes go on after theirs depends on the others."""
+    task = Probe("signal")
+    chunk = Chunk(task, Population([Program.default(task)]), SHORT, (0,), jax.devices()[0], collector)
+    chunk.compile()
+    for later in (True, False):
+        rollout = chunk.start().rollout
+        broken = jnp.arange(SHORT.envs) < SHORT.envs // 2
+        signal = jnp.where(broken, jnp.nan, rollout.state.signal)
+        rollout = rollout.replace(
+            state=rollout.state.replace(signal=signal),
+            episode=rollout.episode + jnp.where(broken & later, 1, 0).astype(rollout.episode.dtype),
+        )
+        _, _, stats = chunk.collect(chunk.start().replace(rollout=rollout), chunk.fresh_stats(first_only=True), 0)
+        assert bool(stats.finite[0, 0]) == later
 
 
 @pytest.mark.slow

@@ -56,12 +56,15 @@ def test_what_follows_a_held_out_episode_is_not_of_it(first_only):
     for episode in ([0, 0], [1, 0]):
         finite, done = np.array([[[episode[0] == 0, True]]]), np.array([[[True, False]]])
         number, step = jnp.ones((1, 1, 2)), jnp.zeros((1, 1, 2, 1))
+        ret = number if episode[0] == 0 else number.at[..., 0].set(jnp.inf)
         stats = stats.add(
-            step, step, jnp.asarray(finite), jnp.asarray(done), jnp.asarray([[episode]]), number, number, number,
+            step, step, jnp.asarray(finite), jnp.asarray(done), jnp.asarray([[episode]]), number, ret, number,
             jnp.zeros((1, 1, 2, 0)),
         )  # fmt: skip
     assert bool(stats.finite[0, 0]) == first_only
     assert float(stats.episodes[0, 0]) == (1 if first_only else 2)
+    if first_only:
+        assert (float(stats.ret[0, 0]), float(stats.ret_dev[0, 0]), float(stats.success[0, 0])) == (1.0, 0.0, 1.0)
 
 
 def test_a_mean_keeps_its_precision_next_to_a_large_worst_value():

@@ -78,7 +78,10 @@ def test_how_far_episodes_came_is_the_mean_over_stages_success_and_seeds():
     assert Standing.of(SUCCESS, [history], np.array([100, 200]), 50).progress == 0
     pipes = Standing.of(DISTANCE, [history], np.array([100, 200]), 50, stages=(1, 2))
     np.testing.assert_allclose(pipes.progress, [(0.7 + 0.2) / 2], rtol=1e-6)
-    np.testing.assert_allclose(pipes.lowest, [-0.2 - 1.96 * pipes.errors[0]], rtol=1e-4)
+    np.testing.assert_allclose(pipes.lowest, [-0.2 - 1.96 * 0.1 / np.sqrt(2)], rtol=1e-4)
+    history.success[1, 0] = [0.0, 36.0]
+    assert Standing.of(DISTANCE, [history], np.array([100, 200]), 50, stages=(1, 2)).lowest[0] > -18.2, "of episodes"
+    history.success[1, 0] = [0.1, 0.3]
     history.diverged[1, 0] = [0, 1]
     history.success[1, 0] = [0.1, 0.0]
     after = Standing.of(SUCCESS, [history], np.array([100, 200]), 50, stages=(1, 2))

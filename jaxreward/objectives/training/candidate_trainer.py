@@ -45,8 +45,8 @@ class CandidateTrainer:
 
     @property
     def untrained_merit(self) -> float | None:
-        """The upper end of the 95 % interval of `untrained`: what success must be above to tell a program from random
-        actions."""
+        """The upper end of the 95 % interval of `untrained`, as a merit: what a program must be above to be told from
+        random actions."""
         return None if self.untrained is None else episodes_interval(self.untrained)[1]
 
     def train(

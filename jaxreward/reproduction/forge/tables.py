@@ -222,7 +222,7 @@ def _first_round(results: Results, cells: Sequence[TrainedSearch]) -> Figure:
 
 
 def _improvements(results: Results, cells: Sequence[TrainedSearch]) -> Figure:
-    """How many rounds after the first had a better program than all before."""
+    """The share of rounds after the first that had a better program than all before."""
     better = measure_of(task_of(cells[0].part)).oriented
 
     def count(numbers: Mapping[str, Any]) -> float:
@@ -230,7 +230,8 @@ def _improvements(results: Results, cells: Sequence[TrainedSearch]) -> Figure:
         for k, _, score in numbers["candidates"]:
             best[k] = max(best.get(k, -math.inf), better(score))
         rounds = [best[k] for k in sorted(best)]
-        return float(sum(later > max(rounds[:k]) for k, later in enumerate(rounds) if k))
+        improved = sum(later > max(rounds[:k]) for k, later in enumerate(rounds) if k)
+        return improved / max(1, len(rounds) - 1)
 
     return number(results, cells, count)
 
@@ -247,9 +248,9 @@ def _notes(plan: Plan) -> tuple[str, ...]:
     return (
         f"Here: {plan.budget.seeds} searches of {plan.candidates} candidates, {plan.proposer} proposer, rewards for "
         f"the task's own observation, the learner and steps of the preset quick; evolved: trained again on {SEEDS} "
-        "fresh seeds; zero-shot: the best of the first round, by its score in the search; improvements: rounds after "
-        "the first with a better program than all before, at the same cost for every method. The snake's score is the "
-        "food that it ate, the paper's its length, which in its example begins with three cells. The paper: Claude "
-        "Sonnet 4, PPO of Stable-Baselines3, no last step of a game is named; the humanoid is Gymnasium's.",
+        "fresh seeds; zero-shot: the best of the first round, by its score in the search; improvements: the share of "
+        "rounds after the first that had a better program than all before; all methods have as many candidates. The "
+        "snake's score is the food that it ate, the paper's its length, which in its example begins with three cells. "
+        "The paper: Claude Sonnet 4, PPO of Stable-Baselines3, no last step of a game is named; the humanoid is Gymnasium's.",
         "Intervals of 95 %: of one search over fresh training seeds, of several over searches.",
     )

@@ -96,7 +96,9 @@ def from_gymnax(
     if unknown := options.keys() - {f.name for f in dataclasses.fields(params)}:
         raise InvalidSetting(f"{called} has no parameter {sorted(unknown)[0]}", f"task.{sorted(unknown)[0]}")
     params = params.replace(**options)
-    kind = MinAtarTask if env.name.endswith("-MinAtar") else GymnaxTask
+    shape = getattr(env, "obs_shape", ())
+    games = env.name.endswith("-MinAtar") and len(shape) == 3 and shape[-1] < len(_COLOURS)
+    kind = MinAtarTask if games else GymnaxTask
     return kind(
         env, params, name=name or called, description=description, success=success, metric=metric, worst=worst,
         horizon=getattr(params, "max_steps_in_episode", None) if horizon is None else horizon,
