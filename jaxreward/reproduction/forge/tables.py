@@ -251,6 +251,7 @@ def _notes(plan: Plan) -> tuple[str, ...]:
         "fresh seeds; zero-shot: the best of the first round, by its score in the search; improvements: the share of "
         "rounds after the first that had a better program than all before; all methods have as many candidates. The "
         "snake's score is the food that it ate, the paper's its length, which in its example begins with three cells. "
-        "The paper: Claude Sonnet 4, PPO of Stable-Baselines3, no last step of a game is named; the humanoid is Gymnasium's.",
+        "The paper: Claude Sonnet 4, PPO of Stable-Baselines3, no last step of a game is named; the humanoid is "
+        "Gymnasium's.",
         "Intervals of 95 %: of one search over fresh training seeds, of several over searches.",
     )
