@@ -87,7 +87,7 @@ def test_a_prompt_that_alone_is_never_answered_is_given_up_at_last():
 
 def test_the_last_prompt_is_given_up_too_if_others_were_answered_after_it_failed():
     def script(body, n):
-        return Fault(500) if "g0000-00," in body["messages"][0]["content"] else Answer(GOOD, delay_s=0.2)
+        return Fault(500) if "g0000-00," in body["messages"][0]["content"] else Answer(GOOD, delay_s=1.0)
 
     with ChatServer(script) as server:
         talk = Talk(server.url, retries=1, concurrency=2)

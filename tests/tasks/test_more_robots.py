@@ -386,7 +386,7 @@ def test_every_array_is_documented(name):
     every_array_has_words(make_task(name))
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * n.startswith("panda")) for n in TASKS])
 def test_every_fragment_is_what_it_says(stepped, name):
     every_fragment_is_what_it_says(stepped[name][0], *visited(*stepped[name]))
 

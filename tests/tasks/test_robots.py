@@ -266,7 +266,10 @@ def stepped() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("name", "steps", "atol"), [("go1-push-recovery", 8, 2e-3), ("panda-tracking", 40, 2e-4)])
+@pytest.mark.parametrize(
+    ("name", "steps", "atol"),
+    [("go1-push-recovery", 8, 2e-3), pytest.param("panda-tracking", 40, 2e-4, marks=pytest.mark.slow)],
+)
 def test_physics_are_those_of_mujoco(stepped, name, steps, atol):
     """Random controls, until contacts make small differences large.
 

@@ -109,8 +109,9 @@ def test_agents_act_alike_in_blocks():
     for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(blocks), strict=True):
         assert a.shape == b.shape
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-    assert whole.finite and blocks.finite
-    assert not act_in_blocks(3, network, variables, obs.at[7, 0].set(jnp.nan), memory, noise).finite
+    assert whole.finite.all() and blocks.finite.all()
+    broken = act_in_blocks(3, network, variables, obs.at[7, 0].set(jnp.nan), memory, noise)
+    assert np.flatnonzero(~broken.finite).tolist() == [7]
 
 
 @pytest.mark.parametrize("reset", [True, False])
