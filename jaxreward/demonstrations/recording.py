@@ -16,6 +16,7 @@ from jaxreward.devices import exact
 from jaxreward.errors import in_a_line
 from jaxreward.programs.spec import Spec
 from jaxreward.tasks import Box, Discrete, Task, compiler_options
+from jaxreward.tasks.metrics import episode_value
 
 _MOST_BYTES = 256 << 20
 """Of the views of episodes that are played at a time."""
@@ -181,7 +182,7 @@ def _play(task: Task, actor: Any, reset: jax.Array, acts: jax.Array, end: jax.Ar
     start = (state, metric.init(), jnp.zeros((), bool), jnp.zeros((), bool), actor.start(state))
     (_, acc, _, terminated, _), (views, actions, logp, over) = jax.lax.scan(step, start, jnp.arange(horizon))
     views = [jnp.concatenate([a[None], x]) for a, x in zip(spec.flatten(task.view(state)), views, strict=True)]
-    return views, actions, logp, (~over).sum(), metric.value(acc), terminated
+    return views, actions, logp, (~over).sum(), episode_value(metric, acc), terminated
 
 
 def _cut(

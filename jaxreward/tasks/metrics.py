@@ -17,6 +17,14 @@ Figure = Callable[[State, jax.Array, State], jax.Array]
 """A scalar of one step, from state, action and next state."""
 
 
+def episode_value(metric: Metric, acc: Any) -> jax.Array:
+    """What an episode counts as: the metric's value, float32 (), but the measure's worst where that is not finite or
+    falls short of it, or to diverge would be better than an honest failure."""
+    measure, value = measure_of_metric(metric), metric.value(acc)
+    bounded = jnp.maximum if measure.higher_is_better else jnp.minimum
+    return bounded(measure.worst, jnp.where(jnp.isfinite(value), value, measure.worst))
+
+
 @dataclass(frozen=True)
 class Reached:
     """Success: `goal` holds of some state after the first."""

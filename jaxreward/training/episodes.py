@@ -14,6 +14,7 @@ from jaxreward.devices import exact
 from jaxreward.programs import Program
 from jaxreward.records import Measure
 from jaxreward.tasks import Task, compiler_options
+from jaxreward.tasks.metrics import episode_value
 from jaxreward.training.networks import Variables
 from jaxreward.training.policy import Policy
 from jaxreward.training.sac_hyperparameters import Learner
@@ -64,7 +65,7 @@ def play(
         start = (state, metric.init(), jnp.zeros(()), jnp.zeros((), bool), policy.start(state))
         (_, acc, ret, *_), (states, over, terms) = jax.lax.scan(step, start, jnp.arange(task.horizon))
         states = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, states)
-        return states, (~over).sum(), metric.value(acc), ret, terms
+        return states, (~over).sum(), episode_value(metric, acc), ret, terms
 
     keys = jax.random.split(jax.random.key(seed), episodes)
     options = compiler_options(task, jax.default_backend())

@@ -307,10 +307,9 @@ class TrainResult:
                 for name in self.progress
             },
         }
-        if self.progress and not self.measure.rate:
-            errors = history.success_se[last, 0]
-            fields["episode_error"] = float(np.sqrt((errors**2).mean() / len(errors)))
         errors = history.success_se[: last + 1, 0]
+        if self.progress and not self.measure.rate:
+            fields["episode_error"] = float(np.sqrt((errors[-1] ** 2).mean() / errors.shape[-1]))
         noise = float(np.sqrt(np.nanmean(errors**2) / errors.shape[-1]))
         found = notices(Feedback(**fields), size, noise)
         if self.imitation:  # what a reward does that nobody was paid is nothing to warn of

@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxreward.tasks import ExtraMetrics, Task, batched_step, measure_of
+from jaxreward.tasks import ExtraMetrics, Task, batched_step
+from jaxreward.tasks.metrics import episode_value
 from jaxreward.training.distributions import Distribution
 from jaxreward.training.networks import Memory, PolicyNetwork, Variables, apply
 from jaxreward.training.population import Population
@@ -263,12 +264,8 @@ class PopulationEnv:
 
     def values(self, ended: RolloutState) -> tuple[jax.Array, jax.Array]:
         """What the metric would say if every episode ended here, and its extra metrics, (C, S, E, B)."""
-        metric, measure = self.task.score(), measure_of(self.task)
-        acc = self._join(ended.metric)
-        value = self._split(jax.vmap(metric.value)(acc))
-        # nothing counts as less than the worst, or to diverge would be better than an honest failure
-        bounded = jnp.maximum if measure.higher_is_better else jnp.minimum
-        value = bounded(measure.worst, jnp.where(jnp.isfinite(value), value, measure.worst))
+        metric, acc = self.task.score(), self._join(ended.metric)
+        value = self._split(jax.vmap(partial(episode_value, metric))(acc))
         if isinstance(metric, ExtraMetrics):
             return value, self._split(jax.vmap(metric.also)(acc))
         return value, jnp.zeros((self.candidates, self.seeds, self.envs, 0))

@@ -74,8 +74,7 @@ class Stats(struct.PyTreeNode):
         (C, S, E, B). It, `success`, `ret` and `length` count where an episode ends (`done`)."""
         counts = ~self.first_only | (episode == 0)
         counted = (done & counts).astype(jnp.float32)
-        # what overflows after a held-out episode would make 0 times infinity of it
-        success, ret, length = (jnp.where(counted > 0, x, jnp.zeros_like(x)) for x in (success, ret, length))
+        ret = jnp.where(counted > 0, ret, 0.0)  # it may overflow after a held-out episode, and 0 times infinity is NaN
         terms = jnp.nan_to_num(terms, nan=0.0, posinf=0.0, neginf=0.0)
         won = counted * (success > 0.5)
         # Chan, Golub and LeVeque (1983): moments of two samples from those of each.

@@ -86,15 +86,15 @@ class Standing:
         n = seeds.shape[-1]
         spread = seeds[:, -1].std(-1, ddof=1) if n > 1 else 0.0
         episodes = np.stack([h.success_se[len(steps) - 1, 0] for h in histories]).astype(float)
-        errors = np.maximum(spread, np.sqrt((episodes**2).mean(-1))) / np.sqrt(n)
+        of_episodes = np.sqrt((episodes**2).mean(-1))
+        errors = np.maximum(spread, of_episodes) / np.sqrt(n)
         values, last = seeds.mean(-1), len(steps) - 1
         counts = np.nan_to_num([h.episodes[last, 0].sum() for h in histories])
         scores = [
             Score(mean=float(v), se=float(se), n=n, episodes=int(e), measure=measure)
-            for v, se, e in zip(values[:, -1], errors, counts, strict=True)
+            for v, se, e in zip(values[:, -1], of_episodes / np.sqrt(n), counts, strict=True)
         ]
-        of_episodes = np.sqrt((episodes**2).mean(-1) / n)
-        lowest = np.array([episodes_interval(s, float(e))[0] for s, e in zip(scores, of_episodes, strict=True)])
+        lowest = np.array([episodes_interval(score)[0] for score in scores])
         reached = np.stack([h.extra[last, 0][:, list(stages)].sum(-1) * ~(h.diverged[last, 0] > 0) for h in histories])
         come = np.nan_to_num(reached).mean(-1) + (values[:, -1] if measure.rate else 0.0)
         progress = come / (len(stages) + measure.rate) if stages else np.zeros(len(histories))

@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxreward.demonstrations import record_random
 from jaxreward.programs import Program
 from jaxreward.records import Measure
-from jaxreward.tasks.metrics import Mean, Sum
+from jaxreward.tasks.metrics import Mean, Sum, episode_value
 from jaxreward.tasks.probe import Probe
 from jaxreward.training import PPO, train
 from jaxreward.training.rollout_statistics import Stats
@@ -98,3 +99,13 @@ def test_no_episode_counts_as_worse_than_the_worst(less):
     ppo = PPO.brax(envs=4, unroll=2, unrolls=2, minibatches=1, epochs=1, hidden=(4,), value_hidden=(4,))
     result = train(task, [Program.default(task)], ppo, seeds=1, steps=16, checkpoints=1, eval_episodes=4)
     np.testing.assert_allclose(jax.device_get(result.success), 0.01 if less else -0.01, rtol=1e-6)
+
+
+@pytest.mark.parametrize("less", [True, False])
+def test_random_actions_are_scored_by_the_same_rule(less):
+    """Else agents would be told from them by another one."""
+    np.testing.assert_allclose(record_random(Costly(less=less), 4, seed=0).success, 0.01 if less else -0.01, rtol=1e-6)
+    nothing = Sum(
+        lambda s, a, t: jnp.asarray(jnp.nan), Measure(name="miss", rate=False, higher_is_better=not less, worst=3.0)
+    )
+    assert float(episode_value(nothing, jnp.float32(jnp.nan))) == 3.0

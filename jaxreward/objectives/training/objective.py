@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-
 from jaxreward.demonstrations import record_random
 from jaxreward.errors import InvalidSetting
 from jaxreward.objectives.objective import Bench, Expansion, Scored
@@ -117,10 +115,7 @@ class TrainingObjective:
         """The success of random actions, where the search looks at progress and the task says some."""
         if not self._settings.stages:
             return None
-        measure = self.measure
         played = record_random(self._task, EVAL_EPISODES, seed=UNTRAINED_SEED).success
-        bounded = np.maximum if measure.higher_is_better else np.minimum  # as held-out episodes of agents
-        played = bounded(np.where(np.isfinite(played), played, measure.worst), measure.worst)
         mean = float(played.mean())
         se = float(played.std()) / len(played) ** 0.5
         return Score(mean=mean, se=se, n=1, episodes=len(played), measure=self.measure)
