@@ -159,7 +159,7 @@ class Chunk:
         """Of agents, episodes in `envs` environments, initial states and statistics."""
         one = self.algorithm.shapes(self.network, self.ppo, self.population.width)
         params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
-        pool = jax.eval_shape(partial(reset_pool, self.task, envs=envs), self._keys)
+        pool = _pool_shapes(self.task, len(self.seeds), envs)
         agents = jax.eval_shape(
             partial(_new_agents, self.ppo, self.population.width, self.network, self._method), params, self._judges()
         )
@@ -317,6 +317,13 @@ def _resets_of(task: Task, envs: int, platform: str) -> Callable[[jax.Array], An
     """Fresh initial states from keys (S,); the one place where `task.reset` is compiled."""
     options = xla_options(platform, compiler_options(task, platform))
     return jax.jit(exact(partial(reset_pool, task, envs=envs)), compiler_options=options)
+
+
+@lru_cache(maxsize=64)
+def _pool_shapes(task: Task, seeds: int, envs: int) -> Any:
+    """Of fresh initial states. Tracing `task.reset` takes a second for a robot, and every program asks."""
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), seeds))
+    return jax.eval_shape(partial(reset_pool, task, envs=envs), keys)
 
 
 @lru_cache(maxsize=64)

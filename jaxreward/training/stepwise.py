@@ -146,9 +146,11 @@ class _Functions:
             "close": (rollout, buffer, ret, stats),
             "open": (rollout,),
         }
-        _, _, moved = jax.eval_shape(self._acting, *self.arguments["act"])
-        self.step = (views[0], *moved[0])
-        self.no_action = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), moved[0][0])
+        # tracing `act` for these shapes would trace the environment, for every chunk and every program
+        action = jax.eval_shape(what.network.distribution.action, buffer.sample)
+        action = jax.ShapeDtypeStruct((size, S * E, *action.shape[4:]), action.dtype)
+        self.step = (views[0], action, views[0], views[0])
+        self.no_action = np.zeros(action.shape, action.dtype)
         self.key = (width, terms, what.device, signature(self.step))
 
     @property
