@@ -14,6 +14,7 @@ import pytest
 from jaxreward.programs import Program
 from jaxreward.programs.play import sample_transitions
 from jaxreward.programs.spec import Spec
+from jaxreward.programs.views import view_shapes
 from tests.compilation import jit
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -49,7 +50,7 @@ def inputs(folder: str, task: Any) -> tuple[Any, Any, Any]:
     if folder not in REAL:
         return jax.tree.map(lambda x: x[::50], sample_transitions(task))
     rng = np.random.default_rng(0)
-    view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+    view = view_shapes(task)
 
     def some(x: Any) -> Any:
         if np.issubdtype(x.dtype, np.floating):

@@ -16,6 +16,7 @@ from jaxreward.programs.guard import ENTRIES
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.target import Target
+from jaxreward.programs.views import view_shapes
 from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.records import Failure, Fragment, Verdict, Vocabulary
@@ -81,7 +82,7 @@ def _is_seen(task: Any) -> bool:
     """Whether a task with mistakes has views that programs can read, and defaults for what a program lacks."""
     try:
         spec = Spec.of(task)
-        view = jax.eval_shape(lambda key: task.view(task.reset(key)), jax.eval_shape(lambda: jax.random.key(0)))
+        view = view_shapes(task)
         seen = jax.eval_shape(task.default_observation, view)
         paid = jax.eval_shape(task.sparse_reward, view, spec.action.struct(), view)
         return seen.ndim == 1 and paid.shape == () and isinstance(task.vocabulary(), Vocabulary)

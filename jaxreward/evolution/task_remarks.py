@@ -11,6 +11,7 @@ import numpy as np
 from jax import tree_util
 
 from jaxreward.errors import UserError
+from jaxreward.programs.views import view_shapes
 from jaxreward.tasks import Finding, SourceLocator
 from jaxreward.tasks.automatic.fields import never_read
 from jaxreward.tasks.automatic.play import LARGEST_ARRAY
@@ -30,7 +31,7 @@ def remarks_on(task: Any) -> tuple[Finding, ...]:
     It names fields that programs are rejected for reading, random keys, and what a derived vocabulary leaves out.
     """
     try:
-        view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+        view = view_shapes(task)
         location = SourceLocator(task).line_of_result(task.view)
         return tuple(Finding(message, *location) for message in _messages(task, view))
     except UserError:

@@ -17,6 +17,7 @@ from jaxreward.evolution.search_options import VocabularyOption
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.function_source.statements import Statement, fresh_name
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData
+from jaxreward.programs.views import view_shapes
 from jaxreward.records import Vocabulary
 from jaxreward.runs.disk import write_atomic
 from jaxreward.tasks import Task
@@ -85,7 +86,7 @@ def expanded_vocabulary(vocabulary: Vocabulary, task: Task, expansions: Iterable
 def _labelled(task: Task, data: DemonstrationData) -> Play:
     """The transitions as play in which the expert's are marked."""
     states = data.transitions
-    tree = jax.tree.structure(jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0)))))
+    tree = jax.tree.structure(view_shapes(task))
     # a transition that stands for many is there as often, in about as many rows as there are transitions
     share = data.weights * len(states) / data.weights.sum()
     rows = np.repeat(np.arange(len(states)), np.maximum(1, np.round(share)).astype(int))

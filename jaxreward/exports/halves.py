@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxreward.function_source.statements import closure, fresh_name, joined, split
 from jaxreward.programs import Program
+from jaxreward.programs.views import view_shapes
 from jaxreward.tasks import make_task, options_of
 
 
@@ -41,7 +42,7 @@ def is_usual(task: Any, name: str) -> bool:
 def agrees(program: Program, task: Any, entry: str) -> bool:
     """Whether the function `entry` of `program` computes what `task` does by default, on random inputs."""
     own, rng = Program.default(task), np.random.default_rng(0)
-    view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+    view = view_shapes(task)
 
     def some(x: Any) -> Any:
         if np.issubdtype(x.dtype, np.floating):

@@ -31,6 +31,7 @@ from jaxreward.programs.namespace import build_state
 from jaxreward.programs.program import Half
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.trace import observation_of, reward_of
+from jaxreward.programs.views import view_shapes
 from jaxreward.programs.worker_reply import Failed
 from jaxreward.records import Failure
 
@@ -142,7 +143,7 @@ def _views(task: Any, spec: Spec) -> Callable[[Sequence[Any]], Any]:
     if isinstance(task, Spec):
         return lambda arrays: build_state(spec.tree, list(arrays))
     if hasattr(task, "action_space"):
-        structure = jax.tree.structure(jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0)))))
+        structure = jax.tree.structure(view_shapes(task))
     else:
         structure = jax.tree.structure(task[0])
     return lambda arrays: jax.tree.unflatten(structure, arrays)

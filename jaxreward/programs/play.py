@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.devices import exact, supported
+from jaxreward.devices import FAST, exact, supported
 from jaxreward.errors import UserError, in_a_line
+from jaxreward.programs.views import view_shapes
 
 N = 256
 _STEPS, _PHYSICS_STEPS = 50_000, 8_000
@@ -65,7 +66,7 @@ def sample_transitions(task: Any, n: int = N, seed: int = 0) -> tuple[Any, Any, 
 
 def how_many(task: Any) -> int:
     """How many transitions programs are validated on: fewer of large views, 0 where they are too large."""
-    view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+    view = view_shapes(task)
     return next((n for n in (N, 64, 32) if 2 * n * _bytes(view) <= _MOST_BYTES), 0)
 
 
@@ -74,12 +75,14 @@ def _bytes(tree: Any) -> int:
 
 
 def _sample(task: Any, n: int, seed: int) -> tuple[Any, Any, Any]:
-    view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
-    steps = _STEPS if hasattr(task.action_space, "n") else _PHYSICS_STEPS
+    view = view_shapes(task)
+    discrete = hasattr(task.action_space, "n")
+    steps = _STEPS if discrete else _PHYSICS_STEPS
     envs = min(max(steps // task.horizon, 16), 1024, max(_MOST_BYTES // max(_bytes(view), 1), 4))
     platform = jax.default_backend()
-    options = supported(task.compiler_options(platform), platform) if hasattr(task, "compiler_options") else {}
-    play = jax.jit(exact(partial(_play, task, envs)), compiler_options=options or None)
+    options = dict(FAST if platform == "cpu" and discrete else {})  # physics compiles no sooner with them
+    options |= task.compiler_options(platform) if hasattr(task, "compiler_options") else {}
+    play = jax.jit(exact(partial(_play, task, envs)), compiler_options=supported(options, platform) or None)
     rng = np.random.default_rng(seed)
     key = jax.random.key(seed)
     none = np.full(n, -1, np.int32)

@@ -23,6 +23,7 @@ from jaxreward.programs.interpret import replay, shapes
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, bind, count, digests, reads
+from jaxreward.programs.views import view_shapes
 from jaxreward.records import ProgramSummary, Verdict
 from jaxreward.sentences import marked
 
@@ -234,7 +235,7 @@ def default_reward(task: Any, spec: Spec, kind: Literal["sparse", "dense"] = "sp
 
 
 def _example(task: Any) -> Any:
-    return jax.tree.structure(jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0)))))
+    return jax.tree.structure(view_shapes(task))
 
 
 def assemble(

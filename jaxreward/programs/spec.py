@@ -11,6 +11,7 @@ import numpy as np
 from jax import tree_util
 
 from jaxreward.errors import UserError, in_a_line
+from jaxreward.programs.views import view_shapes
 
 DTYPES = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "bfloat16", "float32")
 
@@ -85,7 +86,7 @@ class Spec:
             return task
         if action is None and hasattr(task, "action_space"):
             try:
-                view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+                view = view_shapes(task)
             except Exception as error:
                 raise InvalidView(f"the view of the task cannot be traced: {in_a_line(error)}") from error
             space = task.action_space

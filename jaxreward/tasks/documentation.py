@@ -10,6 +10,7 @@ from jax.extend import core
 from jax.interpreters import partial_eval
 
 from jaxreward.errors import UserError
+from jaxreward.programs.views import view_shapes
 from jaxreward.records import Instruction, Subgoals, TaskCard
 from jaxreward.tasks.task import Instructed, Staged, Task, measure_of, metric_names
 
@@ -119,7 +120,7 @@ def _may_terminate(task: Task) -> bool:
 
 
 def _leaves(task: Task) -> list[tuple[Any, jax.ShapeDtypeStruct]]:
-    view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+    view = view_shapes(task)
     return tree_util.tree_flatten_with_path(view)[0]
 
 

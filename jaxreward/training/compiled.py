@@ -20,9 +20,6 @@ from jaxreward.training.plan import Device
 
 _EMITTERS, _LEVEL = "xla_cpu_use_fusion_emitters", "xla_backend_optimization_level"
 
-SMALL = {_EMITTERS: False, "xla_cpu_parallel_codegen_split_count": 1}
-"""Options by which XLA compiles a small function on CPU sooner, to code that is as fast."""
-
 GPU = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION,WHILE,CONDITIONAL"
 }
@@ -31,9 +28,6 @@ the host launches the kernels of every turn, and waits for the device before eve
 not know, as those of robots' solvers. Latency hiding is not asked for: without communication between devices it
 changes nothing. Double buffering of loops saves a fifth of the launches and takes half as long again to compile
 (docs/appendix/benchmarks.md)."""
-
-FAST = SMALL | {_LEVEL: 1}
-"""Options by which it compiles a large one sooner, to code that runs longer (docs/appendix/benchmarks.md)."""
 
 
 def xla_options(

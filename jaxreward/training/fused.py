@@ -8,9 +8,10 @@ from typing import Any
 
 import jax
 
+from jaxreward.devices import FAST
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
-from jaxreward.training.compiled import FAST, POPULATIONS, bytes_of, compile_for, signature
+from jaxreward.training.compiled import POPULATIONS, bytes_of, compile_for, signature
 from jaxreward.training.networks import Variables
 from jaxreward.training.rollout import RolloutState, Trajectory, collect
 from jaxreward.training.rollout_statistics import Stats
@@ -27,7 +28,7 @@ class Fused:
             whole = partial(collect, what.task, population, what.network, what.length, what.repeat, platform)
             shapes, options = (population.data, *what.shapes), compiler_options(what.task, platform)
             if fast:
-                options = FAST | options
+                options = {**FAST, **options}
             return compile_for(whole, shapes, what.device, donate=(2, 5), options=options)
 
         key = (what.key, population.key, signature(population.data), fast)

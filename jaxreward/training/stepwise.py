@@ -20,9 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from jaxreward.devices import SMALL
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
-from jaxreward.training.compiled import COMMON, SMALL, STRUCTURES, bytes_of, compile_for, signature
+from jaxreward.training.compiled import COMMON, STRUCTURES, bytes_of, compile_for, signature
 from jaxreward.training.networks import Variables
 from jaxreward.training.population import Population
 from jaxreward.training.rollout import PopulationEnv, RolloutState, Trajectory, finite_or_zero

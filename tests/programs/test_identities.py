@@ -14,6 +14,7 @@ from suite_parts import HEAD, OBSERVE, PAY, obs, rew
 
 from jaxreward.programs import Program
 from jaxreward.programs.tape import count
+from jaxreward.programs.views import view_shapes
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -154,7 +155,7 @@ def test_dead_and_duplicate_code_leaves_the_tape(checker, task):
 def states(task: Any, seed: int) -> Any:
     """A random view with small integers."""
     rng = np.random.default_rng(seed)
-    view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+    view = view_shapes(task)
 
     def draw(leaf: Any) -> Any:
         if leaf.dtype.kind == "f":

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile
+from jaxreward.programs.views import view_shapes
 from jaxreward.tasks import document_state, make_task, make_task_of, options_of, rendering
 from jaxreward.tasks.brax.environment import Motion, sound
 from jaxreward.tasks.metrics import Reached
@@ -185,7 +186,7 @@ def defined(task: Any) -> dict[str, Any]:
 
 def views(task: Any, many: int) -> Any:
     """Views of nonsense, near the goal and far from it, of a robot that is up."""
-    shapes = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+    shapes = view_shapes(task)
     rng = np.random.default_rng(0)
     view = jax.tree.map(lambda x: rng.uniform(-1, 1, (many, *x.shape)).astype(np.float32), shapes)
     size = np.geomspace(0.001, 1.0, many).astype(np.float32)
