@@ -9,7 +9,7 @@ stopped and saved between any two updates.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache, partial
 from typing import Any, cast
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.devices import exact
+from jaxreward.devices import FAST, exact
 from jaxreward.tasks import Task, compiler_options, metric_names
 from jaxreward.training.algorithms import algorithm_of
 from jaxreward.training.collector import Collection, Collector
@@ -168,7 +168,7 @@ class Chunk:
 
     def _collection(self, agents: Agents, rollout: RolloutState, pool: Any, stats: Stats, device: Device) -> Collection:
         ppo, envs = self.ppo, rollout.elapsed.shape[-1]
-        noise = jax.eval_shape(partial(self._noise, envs=envs), self._keys)
+        noise = jax.eval_shape(partial(action_noise, self.network.distribution, envs, ppo.length + 1), self._keys)
         shapes = (agents.variables, rollout, pool, noise, stats)
         return Collection(self.task, self.population, self.network, ppo.length, ppo.action_repeat, device, shapes)
 
@@ -231,7 +231,7 @@ class Chunk:
         return _resets_of(self.task, envs, self.device.platform)(keys)
 
     def _noise(self, keys: jax.Array, envs: int) -> jax.Array:
-        return _noise_of(self.network.distribution, envs, self.ppo.length + 1)(keys)
+        return _noise_of(self.network.distribution, envs, self.ppo.length + 1, self.device.platform)(keys)
 
     def start(self, policy: Variables | None = None) -> TrainerState:
         """The state before the first update; `policy` is that of one agent, which all agents begin with."""
@@ -315,8 +315,8 @@ def _over(stats: Stats, episodes: int) -> bool:
 @lru_cache(maxsize=64)
 def _resets_of(task: Task, envs: int, platform: str) -> Callable[[jax.Array], Any]:
     """Fresh initial states from keys (S,); the one place where `task.reset` is compiled."""
-    options = xla_options(platform, compiler_options(task, platform))
-    return jax.jit(exact(partial(reset_pool, task, envs=envs)), compiler_options=options)
+    options = {**_quickly(platform), **compiler_options(task, platform)}
+    return jax.jit(exact(partial(reset_pool, task, envs=envs)), compiler_options=xla_options(platform, options))
 
 
 @lru_cache(maxsize=64)
@@ -327,9 +327,15 @@ def _pool_shapes(task: Task, seeds: int, envs: int) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _noise_of(over: Distribution, envs: int, steps: int) -> Callable[[jax.Array], jax.Array]:
+def _noise_of(over: Distribution, envs: int, steps: int, platform: str) -> Callable[[jax.Array], jax.Array]:
     """The noise of an unroll's actions from keys (S,): a function apart, since it is the same for all programs."""
-    return jax.jit(partial(action_noise, over, envs, steps))
+    options = xla_options(platform, _quickly(platform))
+    return jax.jit(partial(action_noise, over, envs, steps), compiler_options=options)
+
+
+def _quickly(platform: str) -> Mapping[str, Any]:
+    """Options for functions of which XLA's CPU compiler makes code that is no faster with all its optimisations."""
+    return FAST if platform == "cpu" else {}
 
 
 @jax.jit
