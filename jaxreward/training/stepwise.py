@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.devices import SMALL
+from jaxreward.devices import FAST, SMALL
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
 from jaxreward.training.compiled import COMMON, STRUCTURES, bytes_of, compile_for, signature
@@ -166,7 +166,11 @@ class _Functions:
     def common(self, name: str) -> Any:
         fn = {"act": self._acting, "close": partial(_close, self.what.length), "open": self._opening}[name]
         donated = {"act": (1, 3), "close": (0, 2, 3), "open": ()}[name]
-        options = compiler_options(self.what.task, self.what.device.platform) if name == "act" else None
+        platform = self.what.device.platform
+        if name == "act":
+            options = compiler_options(self.what.task, platform)
+        else:  # called once an unroll, and as fast with fewer optimisations
+            options = FAST if platform == "cpu" else None
         return compile_for(fn, self.arguments[name], self.what.device, donate=donated, options=options)
 
     def unit(self, programs: Population) -> Any:

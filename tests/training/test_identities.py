@@ -10,12 +10,12 @@ import jax
 import numpy as np
 import pytest
 
+from jaxreward.devices import FAST as FAST_OPTIONS
 from jaxreward.devices import supported
 from jaxreward.programs import Spec
 from jaxreward.training import Execution, train
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, bytes_of, forget_compiled, xla_options
-from jaxreward.devices import FAST as FAST_OPTIONS
 from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.stepwise import Stepwise
 from tests.training.conftest import (
