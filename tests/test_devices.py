@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import jax
 
-from jaxreward.devices import supported
+from jaxreward.devices import FAST, SMALL, supported
 from jaxreward.tasks import compiler_options, make_task
 from jaxreward.training import compiled
-from jaxreward.training.compiled import FAST, GPU, SMALL, xla_options
+from jaxreward.training.compiled import GPU, xla_options
 
 
 def test_options_that_xla_does_not_know_are_left_out():

@@ -13,13 +13,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 BASE = {
     *("records", "errors", "extras", "operators", "timing", "devices", "formatting", "config", "files", "table"),
-    *("function_source", "user_files", "sentences", "value_words"),
+    *("function_source", "user_files", "sentences", "value_words", "views"),
 }
 """Modules at the root that everything may import, as far as each row below says."""
 
 FLOORS: dict[str, set[str]] = {
     **{name: set() for name in ("operators", "timing", "devices", "formatting", "files", "moves")},
-    **{name: set() for name in ("sentences", "value_words")},
+    **{name: set() for name in ("sentences", "value_words", "views")},
     "errors": {"sentences"},
     "extras": {"errors"},
     "config": {"errors", "files", "sentences", "value_words"},
@@ -30,10 +30,11 @@ FLOORS: dict[str, set[str]] = {
     "kernels": set(),
     "programs": {
         *("records", "errors", "files", "formatting", "function_source", "kernels", "moves", "devices", "sentences"),
+        "views",
     },
     "tasks": {
         *("records", "errors", "extras", "config", "function_source", "kernels", "moves", "devices", "user_files"),
-        "sentences",
+        *("sentences", "views"),
     },
     "demonstrations": {"records", "errors", "extras", "files", "config", "programs", "sentences", "tasks", "devices"},
     "objectives": {
@@ -66,7 +67,7 @@ FLOORS: dict[str, set[str]] = {
     "reports": {"records", "errors", "extras", "operators", "config", "files", "formatting", "runs"},
     "tracking": {"records", "errors", "extras", "config", "files", "runs", "reports", "sentences"},
     "serving": {"errors", "files", "formatting", "reports", "runs"},
-    "exports": {"records", "errors", "function_source", "programs", "tasks", "runs"},
+    "exports": {"records", "errors", "function_source", "programs", "tasks", "runs", "views"},
 }
 PROPOSERS = {name for name in FLOORS if name.startswith("proposers")}
 FLOORS["evolution"] = {

@@ -14,7 +14,7 @@ import pytest
 from jaxreward.programs import Program
 from jaxreward.programs.play import sample_transitions
 from jaxreward.programs.spec import Spec
-from jaxreward.programs.views import view_shapes
+from jaxreward.views import view_shapes
 from tests.compilation import jit
 
 pytestmark = pytest.mark.usefixtures("unoptimised")

@@ -16,12 +16,12 @@ from jaxreward.programs.guard import ENTRIES
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.target import Target
-from jaxreward.programs.views import view_shapes
 from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.records import Failure, Fragment, Verdict, Vocabulary
 from jaxreward.tasks import Finding, InvalidTask, Location, SourceLocator, mistakes_in, require_none
 from jaxreward.tasks.documentation import instruction_of
+from jaxreward.views import view_shapes
 
 _AT_ONCE = 12
 """Fragments of a kind that are checked as one program: each alone only where that is rejected."""

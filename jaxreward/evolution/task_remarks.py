@@ -11,7 +11,6 @@ import numpy as np
 from jax import tree_util
 
 from jaxreward.errors import UserError
-from jaxreward.programs.views import view_shapes
 from jaxreward.tasks import Finding, SourceLocator
 from jaxreward.tasks.automatic.fields import never_read
 from jaxreward.tasks.automatic.play import LARGEST_ARRAY
@@ -19,6 +18,7 @@ from jaxreward.tasks.automatic.quantities import MOST_COMPONENTS
 from jaxreward.tasks.automatic.scene import MOST_NUMBERS
 from jaxreward.tasks.random_keys import are_random_keys, is_typed_key, may_be_random_key
 from jaxreward.tasks.traces import label
+from jaxreward.views import view_shapes
 
 _STATES = 64
 """First states in which an array is examined that may hold random keys."""

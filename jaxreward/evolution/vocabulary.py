@@ -17,7 +17,6 @@ from jaxreward.evolution.search_options import VocabularyOption
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.function_source.statements import Statement, fresh_name
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData
-from jaxreward.programs.views import view_shapes
 from jaxreward.records import Vocabulary
 from jaxreward.runs.disk import write_atomic
 from jaxreward.tasks import Task
@@ -29,6 +28,7 @@ from jaxreward.tasks.automatic import (
     with_more_contrasts,
 )
 from jaxreward.tasks.automatic.play import Play
+from jaxreward.views import view_shapes
 
 FILE = "vocabulary.json"
 """A vocabulary that is not the task's own, in the folder of a run, which it is resumed with."""

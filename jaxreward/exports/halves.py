@@ -12,8 +12,8 @@ import numpy as np
 
 from jaxreward.function_source.statements import closure, fresh_name, joined, split
 from jaxreward.programs import Program
-from jaxreward.programs.views import view_shapes
 from jaxreward.tasks import make_task, options_of
+from jaxreward.views import view_shapes
 
 
 def entry_points(source: str) -> set[str]:

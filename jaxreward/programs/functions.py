@@ -31,9 +31,9 @@ from jaxreward.programs.namespace import build_state
 from jaxreward.programs.program import Half
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.trace import observation_of, reward_of
-from jaxreward.programs.views import view_shapes
 from jaxreward.programs.worker_reply import Failed
 from jaxreward.records import Failure
+from jaxreward.views import view_shapes
 
 _NEEDS_NUMBER = re.compile(
     "Python needs an integer|plain Python value is needed|truth value of an array|static integer"

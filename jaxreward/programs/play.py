@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxreward.devices import FAST, exact, supported
 from jaxreward.errors import UserError, in_a_line
-from jaxreward.programs.views import view_shapes
+from jaxreward.views import view_shapes
 
 N = 256
 _STEPS, _PHYSICS_STEPS = 50_000, 8_000

@@ -23,9 +23,9 @@ from jaxreward.programs.interpret import replay, shapes
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, bind, count, digests, reads
-from jaxreward.programs.views import view_shapes
 from jaxreward.records import ProgramSummary, Verdict
 from jaxreward.sentences import marked
+from jaxreward.views import view_shapes
 
 
 class ProgramRejected(UserError):

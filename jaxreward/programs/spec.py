@@ -11,7 +11,7 @@ import numpy as np
 from jax import tree_util
 
 from jaxreward.errors import UserError, in_a_line
-from jaxreward.programs.views import view_shapes
+from jaxreward.views import view_shapes
 
 DTYPES = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "bfloat16", "float32")
 

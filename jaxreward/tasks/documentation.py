@@ -10,9 +10,9 @@ from jax.extend import core
 from jax.interpreters import partial_eval
 
 from jaxreward.errors import UserError
-from jaxreward.programs.views import view_shapes
 from jaxreward.records import Instruction, Subgoals, TaskCard
 from jaxreward.tasks.task import Instructed, Staged, Task, measure_of, metric_names
+from jaxreward.views import view_shapes
 
 
 def state_leaves(task: Task) -> dict[str, jax.ShapeDtypeStruct]:

@@ -14,7 +14,7 @@ from suite_parts import HEAD, OBSERVE, PAY, obs, rew
 
 from jaxreward.programs import Program
 from jaxreward.programs.tape import count
-from jaxreward.programs.views import view_shapes
+from jaxreward.views import view_shapes
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 

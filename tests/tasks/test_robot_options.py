@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile
-from jaxreward.programs.views import view_shapes
 from jaxreward.tasks import document_state, make_task, make_task_of, options_of, rendering
 from jaxreward.tasks.brax.environment import Motion, sound
 from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
 from jaxreward.tasks.robots.physics import InvalidModel
+from jaxreward.views import view_shapes
 from tests.compilation import jit
 
 mujoco: Any = compiled  # its functions are known to no type checker

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jaxreward.training import train
+from jaxreward.training import rollout, train
 from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, forget_compiled
 from tests.training.conftest import FAST, FUSED, SEEDS, STEPWISE, budget
@@ -33,3 +33,13 @@ def test_nothing_is_compiled_ahead_for_a_fused_collector(easy, mixed, tiny, exec
     forget_compiled()
     compile_ahead(easy, mixed[0], tiny, seeds=SEEDS, steps=64, execution=execution, place=0, of=2)
     assert not {*STRUCTURES, *COMMON, *POPULATIONS}
+
+
+def test_a_program_is_compiled_ahead_without_tracing_the_environment(easy, mixed, tiny, monkeypatch):
+    def traced(*_):
+        raise AssertionError("the environment was traced")
+
+    monkeypatch.setattr(rollout, "batched_step", traced)
+    forget_compiled()
+    compile_ahead(easy, mixed[0], tiny, seeds=SEEDS, steps=64, execution=STEPWISE, place=0, of=2)
+    assert len(set(STRUCTURES)) == 1 and not set(COMMON)

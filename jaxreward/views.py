@@ -1,4 +1,4 @@
-"""What programs read of a task, without playing it."""
+"""What programs and prompts read of a task, without playing it."""
 
 from __future__ import annotations
 
