@@ -43,7 +43,8 @@ SMALL: Mapping[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_paral
 """Those by which it compiles a small function on a CPU sooner, to code that is as fast."""
 
 FAST: Mapping[str, Any] = {**SMALL, "xla_backend_optimization_level": 1}
-"""Those by which it compiles a large one sooner, to code that runs longer (docs/appendix/benchmarks.md)."""
+"""Those by which it compiles a large one sooner, to code that runs longer where that is most of a training
+(docs/appendix/benchmarks.md)."""
 
 EXACT = "float32"
 """The precision of matrix products of simulations and programs, as `jax.default_matmul_precision` takes it."""

@@ -334,7 +334,7 @@ def _noise_of(over: Distribution, envs: int, steps: int, platform: str) -> Calla
 
 
 def _quickly(platform: str) -> Mapping[str, Any]:
-    """Options for functions of which XLA's CPU compiler makes code that is no faster with all its optimisations."""
+    """Options for functions that run about as fast without all optimisations of XLA's CPU compiler."""
     return FAST if platform == "cpu" else {}
 
 
