@@ -89,8 +89,8 @@ def search_s(s: EvolveSettings, task: Task) -> float:
     batches = -(-s.candidates // s.generation)
     part = partial(cost_s, task, s.hyper, batches=batches, episodes=s.eval_episodes)
     whole = part(s.candidates, max(s.seeds, s.contender_seeds), s.steps)
-    if s.confirm_seeds:
-        whole += cost_s(task, s.hyper, AT_ONCE, s.confirm_seeds, s.steps, episodes=s.eval_episodes)
+    if s.confirmation_seeds:
+        whole += cost_s(task, s.hyper, AT_ONCE, s.confirmation_seeds, s.steps, episodes=s.eval_episodes)
     if s.restart:
         whole += part(s.candidates, 1, s.filter_steps)
     if s.tune:  # settings of one structure are compiled as one

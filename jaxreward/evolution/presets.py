@@ -117,6 +117,6 @@ def _for_training(name: str, task: str | Task, strategy: str, platform: str | No
     return dataclasses.replace(
         base, candidates=30, generation=1, seeds=3, steps=budget.steps, filter_steps=budget.filter_steps,
         filter_threshold=budget.filter_threshold, restart=budget.filter_steps > 0, final_seeds=budget.final_seeds,
-        final_steps=budget.final_steps, option=("initial=1", *islands) if strategy == "limen" else (),
+        final_steps=budget.final_steps, confirm_seeds=0, option=("initial=1", *islands) if strategy == "limen" else (),
         ppo=paper(task) if name == "paper" else base.ppo,
     )  # fmt: skip

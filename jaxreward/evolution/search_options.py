@@ -94,9 +94,10 @@ class SearchOptions(TrainingOptions):
     written into the source before its candidate is trained."""
     tune_steps: Annotated[int, Arg(least=0)] = 0
     """Environment steps of each setting and seed; 0: --steps / 4."""
-    confirm_seeds: Annotated[int, Arg(least=0)] = 0
+    confirm_seeds: Annotated[int | None, Arg(least=0)] = None
     """Fresh seeds that choose among candidates that may be the best, when the search ends; 0: the scores of the search
-    choose. Those whose 95 % interval reaches the best's are trained again, until the best is one of them."""
+    choose. Those whose 95 % interval reaches the best's are trained again, until the best is one of them. Default: 3,
+    or --seeds if more; 0 in comparisons, without a final training, and where agents are not chosen by their score."""
     final_seeds: Annotated[int, Arg(least=0)] = 5
     """Fresh seeds of the final training; 0 for none. The best and the baselines are trained again on them."""
     final_steps: Annotated[int, Arg(least=0)] = 0

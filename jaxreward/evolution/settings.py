@@ -29,6 +29,8 @@ PEOPLE = ("files", "terminal")
 TEXTS = "texts"
 """What the settings of a search on text have in place of the name of a task; see `text_search`."""
 BASELINES = ("sparse", "dense", "best-of-n")
+CONFIRM_SEEDS = 3
+"""Fresh seeds that choose the winner, where nothing is said."""
 _FOR_TRAINING = ("stages", "filter_steps", "restart", "halving", "prune", "contender_seeds",
                  "confirm_seeds", "tune", "tune_steps")  # fmt: skip
 """Settings of the training of candidates, which other objectives do not have."""
@@ -147,15 +149,26 @@ class EvolveSettings(CandidateTraining):
         learns = self.proposer == "genetic" and self.objective == "training" and strategy_class(self.strategy).learns
         return min(32, max(4, 1024 // self.generation)) if learns else 0
 
+    @property
+    def confirmation_seeds(self) -> int:
+        """Fresh seeds that choose among candidates that may be the best; 0 where the scores of the search choose."""
+        if self.confirm_seeds is not None:
+            return self.confirm_seeds
+        strategy = make_strategy(self.strategy, **self._given_options())
+        chosen = self.objective == "training" and strategy.confirms and not strategy.asks_people
+        return max(CONFIRM_SEEDS, self.seeds) if chosen and self.final_seeds else 0
+
     def strategy_options(self) -> dict[str, Any]:
         """The arguments of `make_strategy`; UserError for options that the strategy does not have."""
+        return self._given_options() | ({"confirm": True} if self.confirmation_seeds else {})
+
+    def _given_options(self) -> dict[str, Any]:
+        """Those that depend on no default of another."""
         shared: dict[str, Any] = {"evolve": self.evolves, "budget": self.candidates}
         if self.bandit:
             shared |= {"bandit": True, "models": tuple(self.llm.weights())}
         if self.ablations:
             shared |= {"ablations": self.ablations}
-        if self.confirm_seeds:
-            shared |= {"confirm": True}
         return shared | self._own_options()
 
     def _own_options(self) -> dict[str, Any]:
@@ -171,7 +184,7 @@ class EvolveSettings(CandidateTraining):
         spelt_out = write_options(self.strategy, self._own_options())
         del values["ppo" if self.learner == "sac" else "sac"]
         return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold,
-                      "surrogate": self.draws})  # fmt: skip
+                      "surrogate": self.draws, "confirm_seeds": self.confirmation_seeds})  # fmt: skip
 
 
 def _check(settings: EvolveSettings) -> None:

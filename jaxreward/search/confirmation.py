@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from jaxreward.records import Result
+from jaxreward.records import Result, Score
 from jaxreward.records.measure import interval_95
 from jaxreward.search.draft import Draft
 from jaxreward.search.selection import scored, top
@@ -49,13 +49,15 @@ class Confirmation:
 
     def drafts(self) -> list[Draft]:
         """Requests to score again the best, where that was not done, and what else may be: whose 95 % interval reaches
-        that of the best."""
+        that of the best. One that nothing can exceed is the first alone: others at most equal it."""
         standing, left = self._standing, MOST - len(self.confirmed)
         if not standing or self._is_confirmed(standing[0]):
             return []
         lower = interval_95(scored(standing[0]))[0]
         waiting = [r for r in standing if not self._is_confirmed(r) and interval_95(scored(r))[1] >= lower]
-        return [Draft("keep", result.candidate.island, parents=(result,)) for result in waiting[: min(AT_ONCE, left)]]
+        alone = not self.confirmed and _is_perfect(scored(standing[0]))
+        together = min(1 if alone else AT_ONCE, left)
+        return [Draft("keep", result.candidate.island, parents=(result,)) for result in waiting[:together]]
 
     @property
     def _standing(self) -> tuple[Result, ...]:
@@ -65,3 +67,8 @@ class Confirmation:
 
     def _is_confirmed(self, result: Result) -> bool:
         return result.candidate.source in self.confirmed
+
+
+def _is_perfect(score: Score) -> bool:
+    """Whether it is a rate of 1 by more than one seed."""
+    return score.measure.rate and score.mean >= 1.0 and score.n > 1

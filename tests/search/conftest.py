@@ -42,8 +42,9 @@ def make_result(id: str, mean: float | None, size: int = 10, nodes: int = 50, **
     if mean is None:
         stage = kwargs.pop("stage", "guard")
         return Result(candidate=candidate, failure=Failure(stage=stage, message="no"), **kwargs)
-    score = {"se": 0.0, "measure": SUCCESS} | {key: kwargs.pop(key) for key in ("se", "measure") if key in kwargs}
-    return Result(candidate=candidate, score=Score(mean=mean, n=3, episodes=96, **score), **kwargs)
+    score = {"se": 0.0, "n": 3, "measure": SUCCESS}
+    score |= {key: kwargs.pop(key) for key in tuple(score) if key in kwargs}
+    return Result(candidate=candidate, score=Score(mean=mean, episodes=96, **score), **kwargs)
 
 
 def fluent(request: Request, rng: np.random.Generator) -> str:

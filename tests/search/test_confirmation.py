@@ -45,10 +45,19 @@ def test_the_rest_follows_until_the_best_is_confirmed(result):
 
 
 def test_a_rate_of_one_seed_has_the_error_of_its_episodes(result):
-    sure, close = result("a", 1.0, se=0.0), result("b", 0.98, se=0.0)
+    sure, close = result("a", 1.0, se=0.0, n=1), result("b", 0.98, se=0.0, n=1)
     assert names(Confirmation().updated((sure, close), ()).drafts()) == ["a", "b"]
     by_return = [r.model_copy(update={"score": r.score.model_copy(update={"measure": RETURN})}) for r in (sure, close)]
     assert names(Confirmation().updated(by_return, ()).drafts()) == ["a"]
+
+
+def test_what_nothing_can_exceed_is_scored_again_alone(result):
+    """Others at most equal it; where it does not hold they come together, as always."""
+    found = [result(name, 1.0, n=2) for name in "abcde"]
+    first = Confirmation().updated(found, ())
+    assert names(first.drafts()) == ["a"]
+    assert not first.updated((), (again(found[0], result, 1.0),)).drafts()
+    assert names(first.updated((), (again(found[0], result, 0.9),)).drafts()) == ["b", "c", "d", "e"]
 
 
 @pytest.mark.parametrize("close", [40, 3])
