@@ -4,19 +4,26 @@
 
 FILE is the `comparison.json` of `jaxreward compare`; of a search that is in several files, the last file counts. As
 `jaxreward compare` does, the table has the mean over searches on fresh seeds, and the paired difference to best-of-n on
-the same search seeds. Budgets are not compared, as `--merge` does with folders: give files of the same settings.
+the same search seeds; besides its p-value by Student's t, corrected for all rows by Holm (1979), and of each strategy
+the mean difference over the tasks, which are taken as they are. Budgets are not compared, as `--merge` does with
+folders: give files of the same settings.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+from scipy import stats
 
 from benchmarks.command import save, status_of
 from jaxreward.commands.resolve import parse
@@ -86,21 +93,75 @@ def rows_of(cells: Mapping[Key, Cell]) -> list[dict[str, Any]]:
             "task": task, "strategy": strategy, "proposer": proposer, "searches": len(mine),
             "score": mean.mean if mean else None, "interval": interval_over_searches(mean) if mean else None,
             "minus_best_of_n": delta.mean if delta else None, "its_interval": delta.interval if delta else None,
-            "pairs": delta.pairs if delta else 0, "scores": [s.mean if s else None for s in scores],
+            "pairs": delta.pairs if delta else 0,
+            "differences": [_merit(a, measure) - _merit(b, measure) for a, b in pairs] if delta else [],
+            "scores": [s.mean if s else None for s in scores],
             "files": sorted({cell.file.name for cell in mine.values()}),
         })  # fmt: skip
+    for row, corrected in zip(rows, holm([_p_value(row["differences"]) for row in rows]), strict=True):
+        row["p_holm"] = corrected
     return rows
+
+
+def holm(values: Sequence[float | None]) -> list[float | None]:
+    """p-values corrected for their number, those that are None left out (Holm 1979)."""
+    known = sorted((value, k) for k, value in enumerate(values) if value is not None)
+    least, found = 0.0, list[float | None]([None] * len(values))
+    for rank, (value, k) in enumerate(known):
+        least = max(least, min(1.0, value * (len(known) - rank)))
+        found[k] = least
+    return found
+
+
+def over_tasks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each strategy the mean over tasks of the paired differences to best-of-n, with its 95 % interval over
+    searches (Welch-Satterthwaite); of those with two pairs or more on each of at least two tasks."""
+    of = defaultdict[tuple[str, str], list[list[float]]](list)
+    for row in rows:
+        if row["differences"]:
+            of[row["strategy"], row["proposer"]].append(row["differences"])
+    found = []
+    for (strategy, proposer), tasks in of.items():
+        if len(tasks) < 2 or min(map(len, tasks)) < 2:
+            continue
+        parts = [float(np.var(d, ddof=1)) / len(d) for d in tasks]
+        mean, error = float(np.mean([np.mean(d) for d in tasks])), math.sqrt(sum(parts)) / len(tasks)
+        freedom = sum(parts) ** 2 / max(sum(v * v / (len(d) - 1) for v, d in zip(parts, tasks, strict=True)), 1e-300)
+        margin = float(stats.t.ppf(0.975, max(freedom, 1.0))) * error
+        found.append({
+            "strategy": strategy, "proposer": proposer, "tasks": len(tasks), "minus_best_of_n": mean,
+            "its_interval": [mean - margin, mean + margin],
+        })  # fmt: skip
+    return found
+
+
+def _p_value(differences: Sequence[float]) -> float | None:
+    """Of a mean of 0, by a t-test; None of fewer than two differences, or of equal ones."""
+    if len(differences) < 2 or np.ptp(differences) < 1e-9:
+        return None
+    error = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
+    return 2.0 * float(stats.t.sf(abs(float(np.mean(differences))) / error, len(differences) - 1))
+
+
+def _merit(score: Score | None, measure: Measure) -> float:
+    return measure.oriented(measure.worst if score is None else score.mean)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows in Markdown."""
-    lines = ["| task | strategy | searches | score | minus best-of-n, paired, 95 % |", "|---|---|--:|--:|--:|"]
+    columns = ("task", "strategy", "searches", "score", "minus best-of-n, paired, 95 %", "p by Holm")
+    lines = ["| " + " | ".join(columns) + " |", "|---|---|--:|--:|--:|--:|"]
     for row in rows:
         score, delta, interval = row["score"], row["minus_best_of_n"], row["its_interval"]
         shown = "-" if delta is None else f"{delta:+.3f}"
         shown += f", {interval[0]:+.3f} to {interval[1]:+.3f}" if interval else ""
         value = "-" if score is None else f"{score:.3f}"
-        lines.append(f"| {row['task']} | {row['strategy']} | {row['searches']} | {value} | {shown} |")
+        p = "-" if row["p_holm"] is None else f"{row['p_holm']:.3f}"
+        lines.append(f"| {row['task']} | {row['strategy']} | {row['searches']} | {value} | {shown} | {p} |")
+    for whole in over_tasks(rows):
+        low, high = whole["its_interval"]
+        shown = f"{whole['minus_best_of_n']:+.3f}, {low:+.3f} to {high:+.3f}"
+        lines.append(f"| mean of {whole['tasks']} tasks | {whole['strategy']} | | | {shown} | |")
     return "\n".join(lines)
 
 
@@ -115,7 +176,7 @@ def run(settings: JoinedComparisonsSettings) -> None:
     if not settings.files:
         raise UserError("give one file comparison.json of jaxreward compare or more")
     rows = rows_of(cells_of(settings.files))
-    save({"rows": rows}, settings.out)
+    save({"rows": rows, "over_tasks": over_tasks(rows)}, settings.out)
     print(table(rows))
 
 

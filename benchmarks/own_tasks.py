@@ -60,7 +60,7 @@ def search(name: str, seed: int, s: OwnTasksSettings, folder: Path) -> dict[str,
     budget: dict[str, Any] = {"steps": s.steps} if s.steps else {}
     run = jr.evolve(
         name, candidates=s.candidates, seed=seed, final_seeds=s.final_seeds, vocabulary=s.vocabulary, out=folder,
-        baselines=("sparse",), confirm_seeds=0, **budget,
+        baselines=("sparse",), **budget,
     )  # fmt: skip
     own, best, measure = run.baselines["sparse"], run.best, run.view.measure
     values = [value for value in run.table()[measure.name] if value is not None]

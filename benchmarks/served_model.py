@@ -128,7 +128,7 @@ def search_row(way: str, seed: int, s: ServedModelSettings) -> dict[str, Any]:
             s.task, strategy=s.strategy, proposer="llm", model=("openai/served",), api_base=server.url,
             price=("openai/served=0,0",), evolve="both", candidates=s.candidates, generation=s.generation, seeds=1,
             steps=s.steps, seed=seed, concurrency=1, baselines=(), final_seeds=s.final_seeds, out=Path(folder),
-            progress=False, unsafe_no_sandbox=s.unsafe_no_sandbox, **{"confirm_seeds": 0, **WAYS[way]},
+            progress=False, unsafe_no_sandbox=s.unsafe_no_sandbox, **WAYS[way],
         )  # fmt: skip
         calls = server.calls
     best, spent = run.best, run.view.progress.spent

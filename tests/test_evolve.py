@@ -364,32 +364,6 @@ def test_the_presets_of_the_paper_train_all_candidates_alike():
         assert (s.halving, s.prune, s.contender_seeds, s.tune) == (0, False, 0, 0)
 
 
-@pytest.mark.parametrize(("words", "seeds"), [
-    ([], 3),
-    (["--seeds", "5"], 5),
-    (["--confirm-seeds", "2"], 2),
-    (["--confirm-seeds", "0"], 0),
-    (["--final-seeds", "0"], 0),
-    (["--final-seeds", "0", "--confirm-seeds", "2"], 2),
-    (["--strategy", "best-of-n"], 3),
-    (["--strategy", "rda", "--task", "door-open"], 0),
-    (["--strategy", "revolve", "--option", "fitness=preference", "--judge", "files"], 0),
-    (["--objective", "demonstrations", "--data", "x.npz"], 0),
-    (["--preset", "paper-budget"], 0),
-])  # fmt: skip
-def test_by_default_fresh_seeds_choose_the_winner_where_scores_do(words, seeds):
-    settings = resolve(COMMANDS[0], ["--task", "xland-easy", *words]).settings
-    assert settings.confirmation_seeds == seeds == settings.as_config()["confirm_seeds"]
-    assert settings.strategy_options().get("confirm", False) == (seeds > 0)
-
-
-def test_a_run_from_before_goes_on_without_confirming(tmp_path):
-    config = EvolveSettings(final_seeds=5).as_config()
-    del config["confirm_seeds"]
-    (tmp_path / "config.toml").write_text(to_toml(config))
-    assert started_settings(tmp_path).confirmation_seeds == 0
-
-
 @pytest.mark.parametrize("strategy", ["grace", "limen"])
 @pytest.mark.parametrize(("preset", "candidates"), [("quick", 100), ("paper-budget", 30), ("paper", 30)])
 def test_presets_suit_the_objective(preset, candidates, strategy):

@@ -12,6 +12,7 @@ import pytest
 import jaxreward as jr
 from jaxreward.errors import UserError
 from jaxreward.evolution.task_check import check_task
+from jaxreward.records import Fragment, Vocabulary
 from jaxreward.tasks import make_task
 from tests.docs.test_docs import blocks
 from tests.tasks.test_validation import marked, module_of, written
@@ -80,6 +81,69 @@ def test_an_unusable_fragment_is_reported_with_its_line(what, tmp_path, checker)
 def test_texts_that_make_no_vocabulary(more, says, tmp_path, checker):
     found = check_task(module_of(with_fragments(tmp_path, more=more)).Ball(), checker=checker)
     assert len(found) == 1 and says in found[0].message and found[0].line
+
+
+SUBGOALS = """
+from jaxreward.records import Subgoal, Subgoals
+
+GO = Fragment(name="go", kind="feature", source="def go(state):\\n    return jnp.stack([state['at']])")
+PAY = Fragment(name="pay", kind="term", source="def pay(state, action, next_state):\\n    return next_state['at']")
+LOST = Fragment(name="lost", kind="feature", source="def lost(state):\\n    return jnp.stack([state['no']])")
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "says"),
+    [
+        ("Subgoals(chain=(Subgoal(words='go', directions=('nope',)),))", "the subgoal 'go' of ball names 'nope'"),
+        ("[1]", "returns list: let it return the Subgoals of jaxreward.records"),
+        ("{}['x']", "`subgoals()` fails: KeyError: 'x'"),
+        ("Subgoals(chain=(Subgoal(words='go', directions='go'),))", "is invalid: directions: Input should be a valid"),
+        ("some(PAY, directions=('pay',))", "names the term 'pay' among its directions, which are features"),
+        ("some(GO, approaches=('go',))", "names the feature 'go' among its approaches, which are terms"),
+        ("some(GO, reward='go')", "the reward of the subgoals of ball names the feature 'go': name a term there"),
+        ("some(LOST, directions=('lost',))", "the feature 'lost' of the vocabulary is rejected (trace)"),
+        ("some(GO, PAY, directions=('go',), approaches=('pay',), reward='pay')", ""),
+    ],
+)
+def test_subgoals_are_examined(returned, says, tmp_path, checker):
+    some = (
+        "def some(*fragments, reward='', **roles):\n    vocabulary = Vocabulary(fragments=fragments)\n"
+        "    chain = (Subgoal(words='go', **roles),)\n"
+        "    return Subgoals(chain=chain, reward=reward, vocabulary=vocabulary)\n"
+    )
+    file = written(tmp_path, also=SUBGOALS + some, subgoals=f"    def subgoals(self):\n        return {returned}\n")
+    found = check_task(module_of(file).Ball(), checker=checker)
+    assert [says in finding.message for finding in found] == [True] * bool(says), found
+
+
+def test_subgoals_bring_no_other_part_of_a_name_of_the_tasks(tmp_path, checker):
+    own = (
+        "    def subgoals(self):\n"
+        '        far = Fragment(name="far", kind="feature", source="def far(state):\\n    return jnp.ones(1)")\n'
+        "        return Subgoals(chain=(), vocabulary=Vocabulary(fragments=(far,)))\n"
+    )
+    theirs = FRAGMENTS.replace("{at}", "state['at']").replace("{more}", "")
+    file = written(tmp_path, also=SUBGOALS, vocabulary=theirs, subgoals=own)
+    (finding,) = check_task(module_of(file).Ball(), checker=checker)
+    assert "the vocabulary of the subgoals of ball has another 'far' than the task's" in finding.message
+
+
+def test_parts_of_a_vocabulary_get_other_names_where_they_differ():
+    text = "def {0}(state):\n    return way(state) + SPAN\n"
+    far, near = (Fragment(name=name, kind="feature", source=text.format(name)) for name in ("far", "near"))
+    theirs = Vocabulary(
+        constants={"SPAN": "8.0"}, helpers={"way": "def way(state):\n    return state"}, fragments=(far,)
+    )
+    mine = Vocabulary(
+        constants={"SPAN": "8.0"}, helpers={"way": "def way(state):\n    return 1"}, fragments=(far, near)
+    )
+    assert mine.differing(theirs) == ("way",)
+    apart = mine.apart_from(theirs)
+    assert set(apart.texts) == {"SPAN", "way_2", "far", "near"}
+    assert "return way_2(state) + SPAN" in apart.texts["near"] and apart.texts["way_2"].startswith("def way_2(")
+    assert theirs.apart_from(theirs) is theirs
+    assert apart.differing(theirs) == ("far",), "which calls what was renamed"
 
 
 def test_a_sound_vocabulary_has_no_mistake(tmp_path, checker):

@@ -108,7 +108,7 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
         steps += programs * s.final_seeds * last
         seconds += cost_s(task, s.hyper, programs, s.final_seeds, last, episodes=s.eval_episodes)
         if isinstance(cell, SearchCell):
-            steps += (s.candidates * s.seeds + MOST * s.confirmation_seeds) * s.steps
+            steps += (s.candidates * s.seeds + MOST * s.confirm_seeds) * s.steps
             seconds += search_s(s, task)
     for task, text in {cell.settings.task: shape_text(cell.settings.hyper) for cell in cells}.items():
         console.print(f"{task}, {text}", highlight=False)

@@ -53,9 +53,11 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
         lines.append("candidates stop that cannot win any more")
     if s.contender_seeds:
         lines.append(f"candidates that may be the best: {seeds_text(s.contender_seeds)}")
-    if s.confirmation_seeds:
-        lines.append(f"at the end candidates that may be the best: {seeds_text(s.confirmation_seeds, 'fresh ')}")
-        steps += MOST * s.confirmation_seeds * s.steps
+    if s.confirm_seeds:
+        lines.append(
+            f"at the end candidates that may be the best, up to {MOST}: {seeds_text(s.confirm_seeds, 'fresh ')}"
+        )
+        steps += MOST * s.confirm_seeds * s.steps
     if s.tune:
         judged = f"{seeds_text(s.seeds)} x {s.tuning_steps:,} steps"
         lines.append(f"{s.tune} weight settings of every reward before it is trained, each judged by {judged}")

@@ -159,7 +159,7 @@ class CompareSettings(SearchOptions):
                 found.append(SearchCell(dataclasses.replace(
                     base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
                     ablations=self.ablations if strategy_class(strategy).ablates else 0,
-                    confirm_seeds=(self.confirm_seeds or 0) if strategy_class(strategy).confirms else 0,
+                    confirm_seeds=self.confirm_seeds if strategy_class(strategy).confirms else 0,
                     llm=self.llm if proposer == "llm" else LlmSettings(),
                     name=SearchKey(task, strategy, proposer, seed).name,
                     **(({} if strategy_class(strategy).learns else {"surrogate": 0})

@@ -39,7 +39,7 @@ PAPER_BUDGETS = {
 
 _QUICK_STEPS = {
     "xland-medium": 500_000, "xland-hard": 1_000_000, "panda-tracking": 400_000, "go1-push-recovery": 2_000_000,
-    "ball-roll": 800_000, "door-open": 300_000, "package-push": 300_000,
+    "ball-roll": 800_000, "door-open": 300_000, "package-push": 300_000, "peg-insert": 300_000,
     "flappy-bird": 500_000, "snake": 500_000, "tetris": 500_000,
 }  # fmt: skip
 """Steps of a seed where the default is not enough."""
@@ -117,6 +117,6 @@ def _for_training(name: str, task: str | Task, strategy: str, platform: str | No
     return dataclasses.replace(
         base, candidates=30, generation=1, seeds=3, steps=budget.steps, filter_steps=budget.filter_steps,
         filter_threshold=budget.filter_threshold, restart=budget.filter_steps > 0, final_seeds=budget.final_seeds,
-        final_steps=budget.final_steps, confirm_seeds=0, option=("initial=1", *islands) if strategy == "limen" else (),
+        final_steps=budget.final_steps, option=("initial=1", *islands) if strategy == "limen" else (),
         ppo=paper(task) if name == "paper" else base.ppo,
     )  # fmt: skip

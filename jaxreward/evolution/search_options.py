@@ -74,8 +74,8 @@ class SearchOptions(TrainingOptions):
     leads to its goal (`jaxreward tasks NAME`), as XLand's do."""
     surrogate: Annotated[int | None, Arg(least=0)] = None
     """Genetic proposer: programs drawn for each that is proposed, the one that is best by a linear model of the scores
-    so far, from eight scores on; 0: one. Default: 32, of generations of more than 32 fewer; 0 for best-of-n and for
-    rewards from demonstrations."""
+    so far, from eight scores on; 0: one. Default: 32 with limen, of generations of more than 32 fewer; 0 with other
+    strategies and for rewards from demonstrations."""
     stages: Annotated[bool, Arg(formerly="progress")] = False
     """Compare programs by the stages that episodes reached where no success is above that of random actions. The task
     must say what comes before success, as XLand's with rules or two objects do; final tables are by success alone."""
@@ -94,10 +94,9 @@ class SearchOptions(TrainingOptions):
     written into the source before its candidate is trained."""
     tune_steps: Annotated[int, Arg(least=0)] = 0
     """Environment steps of each setting and seed; 0: --steps / 4."""
-    confirm_seeds: Annotated[int | None, Arg(least=0)] = None
+    confirm_seeds: Annotated[int, Arg(least=0)] = 0
     """Fresh seeds that choose among candidates that may be the best, when the search ends; 0: the scores of the search
-    choose. Those whose 95 % interval reaches the best's are trained again, until the best is one of them. Default: 3,
-    or --seeds if more; 0 in comparisons, without a final training, and where agents are not chosen by their score."""
+    choose. Those whose 95 % interval reaches the best's are trained again, until the best is one of them."""
     final_seeds: Annotated[int, Arg(least=0)] = 5
     """Fresh seeds of the final training; 0 for none. The best and the baselines are trained again on them."""
     final_steps: Annotated[int, Arg(least=0)] = 0

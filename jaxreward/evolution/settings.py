@@ -29,8 +29,6 @@ PEOPLE = ("files", "terminal")
 TEXTS = "texts"
 """What the settings of a search on text have in place of the name of a task; see `text_search`."""
 BASELINES = ("sparse", "dense", "best-of-n")
-CONFIRM_SEEDS = 3
-"""Fresh seeds that choose the winner, where nothing is said."""
 _FOR_TRAINING = ("stages", "filter_steps", "restart", "halving", "prune", "contender_seeds",
                  "confirm_seeds", "tune", "tune_steps")  # fmt: skip
 """Settings of the training of candidates, which other objectives do not have."""
@@ -143,32 +141,23 @@ class EvolveSettings(CandidateTraining):
     @property
     def draws(self) -> int:
         """Programs drawn for each that the genetic proposer proposes, for a model of the scores to choose from; 0 where
-        there is none. By default no more than a thousand or so a generation, each of which takes milliseconds."""
+        there is none. By default, of strategies that were compared with and without it, no more than a thousand or so a
+        generation, each of which takes milliseconds."""
         if self.surrogate is not None:
-            return self.surrogate
-        learns = self.proposer == "genetic" and self.objective == "training" and strategy_class(self.strategy).learns
+            return self.surrogate if self.surrogate > 1 else 0
+        kind = strategy_class(self.strategy)
+        learns = self.proposer == "genetic" and self.objective == "training" and kind.learns and kind.with_model
         return min(32, max(4, 1024 // self.generation)) if learns else 0
-
-    @property
-    def confirmation_seeds(self) -> int:
-        """Fresh seeds that choose among candidates that may be the best; 0 where the scores of the search choose."""
-        if self.confirm_seeds is not None:
-            return self.confirm_seeds
-        strategy = make_strategy(self.strategy, **self._given_options())
-        chosen = self.objective == "training" and strategy.confirms and not strategy.asks_people
-        return max(CONFIRM_SEEDS, self.seeds) if chosen and self.final_seeds else 0
 
     def strategy_options(self) -> dict[str, Any]:
         """The arguments of `make_strategy`; UserError for options that the strategy does not have."""
-        return self._given_options() | ({"confirm": True} if self.confirmation_seeds else {})
-
-    def _given_options(self) -> dict[str, Any]:
-        """Those that depend on no default of another."""
         shared: dict[str, Any] = {"evolve": self.evolves, "budget": self.candidates}
         if self.bandit:
             shared |= {"bandit": True, "models": tuple(self.llm.weights())}
         if self.ablations:
             shared |= {"ablations": self.ablations}
+        if self.confirm_seeds:
+            shared |= {"confirm": True}
         return shared | self._own_options()
 
     def _own_options(self) -> dict[str, Any]:
@@ -184,7 +173,7 @@ class EvolveSettings(CandidateTraining):
         spelt_out = write_options(self.strategy, self._own_options())
         del values["ppo" if self.learner == "sac" else "sac"]
         return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold,
-                      "surrogate": self.draws, "confirm_seeds": self.confirmation_seeds})  # fmt: skip
+                      "surrogate": self.draws})  # fmt: skip
 
 
 def _check(settings: EvolveSettings) -> None:

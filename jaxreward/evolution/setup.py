@@ -129,6 +129,9 @@ class Setup:
         # one in place of the task's: nothing of that comes back
         if "vocabulary" in given.identities or settings.vocabulary == "derived":
             described = described.model_copy(update={"subgoals": described.subgoals.of(vocabulary)})
+        elif is_kept:  # what is derived takes no name from what the subgoals bring
+            apart = vocabulary.apart_from(described.subgoals.vocabulary)
+            described = described.model_copy(update={"vocabulary": apart})
         if settings.objective == "demonstrations":
             described = without_words(described, task, objective, settings.demonstrations)
         if given.proposer is not None:
@@ -159,8 +162,8 @@ def judge_of(settings: EvolveSettings, strategy: SearchStrategy[Any], described:
     if instruction is None or not (instruction.subtasks or who in ("model", *PEOPLE)):
         raise InvalidSetting(
             f"the strategy {settings.strategy} is for tasks with an instruction() and its subtasks, and {name} has "
-            "none: choose door-open, package-push, ball-roll, panda-push or panda-cabinet, add one "
-            "(docs/add_a_task.md), or choose another strategy",
+            "none: choose door-open, package-push, ball-roll, peg-insert, panda-push or panda-cabinet, "
+            "add one (docs/add_a_task.md), or choose another strategy",
             "task",
             "strategy",
         )

@@ -12,7 +12,7 @@ from jaxreward.runs.run import read_config
 from jaxreward.search.option_text import own_options, written
 from jaxreward.search.registry import STRATEGIES
 
-AS_BEFORE = {"blocks": False, "surrogate": 0, "confirm_seeds": 0}
+AS_BEFORE = {"blocks": False, "surrogate": 0}
 """Settings that runs from before they existed go on with, where those are not the defaults."""
 
 

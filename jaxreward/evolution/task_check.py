@@ -20,7 +20,7 @@ from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.records import Failure, Fragment, Verdict, Vocabulary
 from jaxreward.tasks import Finding, InvalidTask, Location, SourceLocator, mistakes_in, require_none
-from jaxreward.tasks.documentation import instruction_of
+from jaxreward.tasks.documentation import instruction_of, subgoals_of
 from jaxreward.views import view_shapes
 
 _AT_ONCE = 12
@@ -96,7 +96,10 @@ def _of_programs(
     """What keeps programs from being written for a task; `judged_on` is what the checker is given for it."""
     author = SourceLocator(task)
     found = (*_unreadable_views(task, author), *_unreadable_texts(vocabulary, task, author))
-    found += tuple(_wrong_instruction(task, author))
+    found += (*_wrong_instruction(task, author), *_wrong_subgoals(task, author))
+    if not found and vocabulary == task.vocabulary():
+        vocabulary = subgoals_of(task).joined(vocabulary)
+        found = tuple(_unreadable_texts(vocabulary, task, author))
     if found or not vocabulary.fragments:
         return found
     if checker is not None:
@@ -127,6 +130,16 @@ def _wrong_instruction(task: Any, author: SourceLocator) -> Iterator[Finding]:
     except (UserError, ValidationError) as error:
         said = str(error) if isinstance(error, UserError) else f"a subtask is invalid: {error.errors()[0]['msg']}"
         yield Finding(said, *author.line_of_result(task.instruction))
+
+
+def _wrong_subgoals(task: Any, author: SourceLocator) -> Iterator[Finding]:
+    """What keeps programs from being built for the subgoals of a task."""
+    try:
+        subgoals_of(task)
+    except Exception as error:
+        said = str(error) if isinstance(error, UserError) else f"`subgoals()` fails: {type(error).__name__}: {error}"
+        place = author.line_of_result(task.subgoals) if callable(task.subgoals) else author.line_of_name("subgoals")
+        yield Finding(said, *place)
 
 
 # ---- the texts

@@ -15,7 +15,6 @@ from jaxreward import files
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.evolution.search_options import VocabularyOption
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.function_source.statements import Statement, fresh_name
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData
 from jaxreward.records import Vocabulary
 from jaxreward.runs.disk import write_atomic
@@ -117,25 +116,11 @@ def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
 
 def merged(own: Vocabulary, derived: Vocabulary) -> Vocabulary:
     """Both, parts of `derived` renamed whose names `own` has."""
-    taken = {*own.constants, *own.helpers, *(f.name for f in own.fragments)}
-    given = {*derived.constants, *derived.helpers, *(f.name for f in derived.fragments)}
-    names = given & taken
-    new: dict[str, str] = {}
-    for name in sorted(names):
-        new[name] = fresh_name(name, taken | given | set(new.values()))
-
-    def renamed(text: str) -> str:  # the names of the module alone, no field of the same name
-        return Statement(text).renamed(new).text
-
-    def called(name: str) -> str:
-        return new.get(name, name)
-
-    fragments = [f.model_copy(update={"name": called(f.name), "source": renamed(f.source)}) for f in derived.fragments]
+    other = derived.apart_from(own, own.texts.keys() & derived.texts.keys())
     return Vocabulary(
-        constants=own.constants | {called(k): v for k, v in derived.constants.items()},
-        helpers=own.helpers | {called(k): renamed(v) for k, v in derived.helpers.items()},
-        fragments=(*own.fragments, *fragments),
-    )
+        constants=own.constants | other.constants, helpers=own.helpers | other.helpers,
+        fragments=(*own.fragments, *other.fragments),
+    )  # fmt: skip
 
 
 def _derive(task: Task) -> Vocabulary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 
 from jaxreward.records.base import Record
 from jaxreward.records.vocabulary import Fragment, Vocabulary
@@ -73,9 +73,10 @@ class Subgoals(Record):
         own = self.model_copy(update={"vocabulary": Vocabulary()})
         return own.within({fragment.name for fragment in vocabulary.fragments})
 
-    def missing(self, known: Container[str]) -> tuple[str, str] | None:
-        """The first name that is not among `known`, after the words of the subgoal that has it; those of the reward are
-        empty."""
-        named = [(subgoal.words, name) for subgoal in self.chain for name in subgoal.names()]
-        named += [("", self.reward)] if self.reward else []
-        return next(((words, name) for words, name in named if name not in known), None)
+    def named(self) -> Iterator[tuple[str, str, str]]:
+        """Every name with its role, after the words of the subgoal that has it; those of the reward are empty."""
+        for subgoal in self.chain:
+            for role in (*FEATURES, *TERMS):
+                yield from ((subgoal.words, role, name) for name in getattr(subgoal, role))
+        if self.reward:
+            yield "", "reward", self.reward

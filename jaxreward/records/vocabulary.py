@@ -10,6 +10,7 @@ from pydantic import Field
 
 from jaxreward.function_source import fragment_text
 from jaxreward.function_source.definitions import source_of
+from jaxreward.function_source.statements import Statement, fresh_name
 from jaxreward.records.base import Record
 
 
@@ -69,3 +70,37 @@ class Vocabulary(Record):
             UnknownName: no fragment of a name, with the nearest one.
         """
         return source_of(self, names)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The text of every part by its name."""
+        return {**self.constants, **self.helpers, **{fragment.name: fragment.source for fragment in self.fragments}}
+
+    def differing(self, other: Vocabulary) -> tuple[str, ...]:
+        """Names of parts that are another part's in `other`, sorted."""
+        mine, others = self.texts, other.texts
+        return tuple(sorted(name for name in mine.keys() & others.keys() if mine[name] != others[name]))
+
+    def apart_from(self, other: Vocabulary, names: Iterable[str] | None = None) -> Vocabulary:
+        """With new names for the parts that are called `names`, by default those that `other` has another of; no new
+        name is one of `other`."""
+        taken, new = {*self.texts, *other.texts}, dict[str, str]()
+        for name in self.differing(other) if names is None else sorted(names):
+            new[name] = fresh_name(name, taken)
+            taken.add(new[name])
+        if not new:
+            return self
+
+        def renamed(text: str) -> str:  # the names of the module alone, no field of the same name
+            return Statement(text).renamed(new).text
+
+        def called(name: str) -> str:
+            return new.get(name, name)
+
+        return Vocabulary(
+            constants={called(name): text for name, text in self.constants.items()},
+            helpers={called(name): renamed(text) for name, text in self.helpers.items()},
+            fragments=tuple(
+                f.model_copy(update={"name": called(f.name), "source": renamed(f.source)}) for f in self.fragments
+            ),
+        )

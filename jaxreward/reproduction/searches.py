@@ -111,7 +111,7 @@ class TrainedSearch(Cell):
         found = dataclasses.replace(
             base, task_arg=TASK_ARGS.get(self.part, ()), strategy=self.strategy, evolve=cast(Evolve, self.evolve),
             option=tuple(self.option.split()), proposer=plan.proposer, candidates=self.candidates(plan), steps=steps,
-            final_seeds=self.fresh, confirm_seeds=0, baselines=(), seed=self.seed, llm=plan.llm,
+            final_seeds=self.fresh, surrogate=0, baselines=(), seed=self.seed, llm=plan.llm,
             unsafe_no_sandbox=plan.unsafe_no_sandbox, command=plan.command, out=path.parent, name=path.name,
             resume=files.is_there(path / "config.toml"), **rung_of(self.part, steps),
         )  # fmt: skip

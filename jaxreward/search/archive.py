@@ -16,7 +16,7 @@ from jaxreward.records import Result
 from jaxreward.search.selection import better, scored, stages, top
 
 Cell = tuple[int, int]
-"""Indices (observation bin, reward bin)."""
+"""Indices of the two descriptors' bins."""
 
 
 REACHED = 0.05

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from jaxreward.errors import InvalidSetting
 from jaxreward.records import Result
 from jaxreward.search.archive import Archive, Behaviour, Grid
 from jaxreward.search.selection import fitness_proportional, sample, top, uniform, without
@@ -69,6 +70,14 @@ class Limen(SearchStrategy[LimenMemory]):
         for name in ("global_share", "crossover", "fresh", "restarts"):
             require_share(self.name, name, getattr(self, name))
         require_choice(self.name, "descriptors", self.descriptors, get_args(Kind))
+        if self.restarts != Limen.restarts and not self.patience:
+            message = "Strategy limen restarts once its patience is over: set patience too."
+            raise InvalidSetting(message, "strategy.restarts", "strategy.patience")
+        of_structure = ("observation_width", "reward_width", "reward_max")
+        given = [name for name in of_structure if getattr(self, name) != getattr(Limen, name)]
+        if given and self.descriptors == "behaviour":
+            message = f"Strategy limen has {given[0]} for descriptors of structure alone: leave it out."
+            raise InvalidSetting(message, f"strategy.{given[0]}", "strategy.descriptors")
 
     def _init(self) -> LimenMemory:
         if self.descriptors == "behaviour":

@@ -8,9 +8,11 @@ import jax
 from jax import tree_util
 from jax.extend import core
 from jax.interpreters import partial_eval
+from pydantic import ValidationError
 
 from jaxreward.errors import UserError
 from jaxreward.records import Instruction, Subgoals, TaskCard
+from jaxreward.records.subgoals import FEATURES
 from jaxreward.tasks.task import Instructed, Staged, Task, measure_of, metric_names
 from jaxreward.views import view_shapes
 
@@ -45,18 +47,42 @@ def subgoals_of(task: Task) -> Subgoals:
     """What leads to the task's goal, where it says so.
 
     Raises:
-        UserError: a subgoal that names a fragment which neither the vocabulary nor the subgoals have.
+        UserError: no `Subgoals`, a name that is no fragment of the vocabulary or of the subgoals, or one of the wrong
+            kind, or a part of the subgoals' vocabulary that the task's has another of.
     """
-    if not isinstance(task, Staged):
+    said = getattr(task, "subgoals", None)
+    if isinstance(said, Subgoals):
+        raise UserError(f"`subgoals` of {task.name} is a value: make it a method that returns it")
+    if not (isinstance(task, Staged) and callable(said)):
         return Subgoals()
-    found = task.subgoals()
-    if wrong := found.missing({fragment.name for fragment in found.joined(task.vocabulary()).fragments}):
-        words, name = wrong
-        what = f"the subgoal '{words}'" if words else "the reward of the subgoals"
+    try:
+        found = task.subgoals()
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise UserError(f"a subgoal of {task.name} is invalid: {where}: {error.errors()[0]['msg']}") from error
+    if not isinstance(found, Subgoals):
         raise UserError(
-            f"{what} of {task.name} names '{name}', which is no fragment: add it to the vocabulary or to that of the "
-            "subgoals, or take the name out"
+            f"`subgoals()` of {task.name} returns {type(found).__name__}: let it return the Subgoals of "
+            "jaxreward.records, or give the method another name"
         )
+    own = task.vocabulary()
+    if twice := found.vocabulary.differing(own):
+        raise UserError(
+            f"the vocabulary of the subgoals of {task.name} has another '{twice[0]}' than the task's: give it another "
+            "name there"
+        )
+    kinds = {fragment.name: fragment.kind for fragment in found.joined(own).fragments}
+    for words, role, name in found.named():
+        what = f"the subgoal '{words}' of {task.name}" if words else f"the reward of the subgoals of {task.name}"
+        if name not in kinds:
+            raise UserError(
+                f"{what} names '{name}', which is no fragment: add it to the vocabulary or to that of the subgoals, or "
+                "take the name out"
+            )
+        kind = "feature" if role in FEATURES else "term"
+        if kinds[name] != kind:
+            where = f" among its {role}, which are {kind}s" if words else ""
+            raise UserError(f"{what} names the {kinds[name]} '{name}'{where}: name a {kind} there")
     return found
 
 

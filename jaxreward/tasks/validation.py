@@ -13,11 +13,11 @@ from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Vocabulary
 from jaxreward.tasks.base import derived_methods
 from jaxreward.tasks.contract import METHODS, METRIC, OPTIONAL, SOURCES, check_attributes, check_signatures, described
-from jaxreward.tasks.finding import Finding
+from jaxreward.tasks.finding import Finding, Location
 from jaxreward.tasks.metrics import Mean, Reached, Sum
 from jaxreward.tasks.smoke_test import smoke_test
 from jaxreward.tasks.source_locator import ADAPTERS, SourceLocator
-from jaxreward.tasks.task import Box, ExtraMetrics
+from jaxreward.tasks.task import Box, ExtraMetrics, Progressive
 from jaxreward.tasks.traces import (
     InvalidMethod,
     Traced,
@@ -221,6 +221,18 @@ class _Validation:
             if getattr(extra, "shape", None) != (len(metric.names),):
                 text = f"`{also}` must return an array of shape ({len(metric.names)},), one number for each name"
                 yield Finding(text, *of.line_of_result(metric.also))
+        if isinstance(metric, Progressive):
+            yield from self._progress(metric, location)
+
+    def _progress(self, metric: Any, location: Location) -> Iterator[Finding]:
+        """Stages are names of extra metrics."""
+        named, names = metric.progress, tuple(metric.names) if isinstance(metric, ExtraMetrics) else ()
+        if isinstance(named, str) or not isinstance(named, Sequence):
+            text = f"the metric's `progress` is {described(named)}: make it a tuple of names of extra metrics"
+            yield Finding(text, *location)
+        elif wrong := [name for name in named if name not in names]:
+            text = f"the metric's `progress` names {wrong[0]!r}, which is none of its extra metrics"
+            yield Finding(f"{text}: they are {', '.join(names) or 'none'}", *location)
 
     def _figure(self, metric: Any, state: Any, locator: SourceLocator) -> None:
         """Check the function that a metric of this package was given."""

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from benchmarks.joined_comparisons import main
+from benchmarks.joined_comparisons import holm, main, over_tasks
 
 MEASURE = {"name": "distance", "unit": "m", "rate": False, "higher_is_better": False, "worst": 3.0}
 
@@ -49,6 +49,20 @@ def test_searches_are_paired_over_files_and_the_last_file_counts(tmp_path, capsy
 def test_a_search_that_found_nothing_counts_as_the_worst(tmp_path):
     rows = joined(tmp_path, [cell("limen", k, mean, measure=MEASURE) for k, mean in enumerate((1.0, None))])
     assert rows["limen"]["score"] == pytest.approx(2.0)
+
+
+def test_p_values_are_corrected_for_their_number():
+    assert holm([0.01, None, 0.04, 0.03]) == pytest.approx([0.03, None, 0.06, 0.06])
+    assert holm([0.5, 0.6]) == [1.0, 1.0] and holm([None]) == [None]
+
+
+def test_the_mean_over_tasks_has_the_errors_of_all():
+    of = lambda task, *differences: {"strategy": "limen", "proposer": "genetic", "differences": differences}  # noqa: E731
+    (found,) = over_tasks([of("a", 0.1, 0.3), of("b", -0.1, 0.1), {**of("c"), "strategy": "best-of-n"}])
+    assert found["tasks"] == 2 and found["minus_best_of_n"] == pytest.approx(0.1)
+    # two variances of 0.02 over two searches each: an error of 0.0707 with two degrees of freedom
+    assert found["its_interval"] == pytest.approx([0.1 - 4.3027 * 0.0707107, 0.1 + 4.3027 * 0.0707107], abs=1e-3)
+    assert over_tasks([of("a", 0.1, 0.3)]) == [] and over_tasks([of("a", 0.1, 0.3), of("b", 0.1)]) == []
 
 
 def test_what_is_no_comparison_is_said(tmp_path, capsys):

@@ -120,7 +120,7 @@ def test_a_model_and_forty_lines_make_a_task(monkeypatch: pytest.MonkeyPatch, tm
 
     from jaxreward.tasks import Task, card, make_task, measure_of
 
-    model, use, measure, instruction = blocks("add_a_task.md", "python")
+    model, use, measure, instruction, subgoals = blocks("add_a_task.md", "python")
     task_lines = model[model.index("@dataclass") :].splitlines()
     assert len([line for line in task_lines if line.strip()]) <= 40
     file = tmp_path / "swing_up.py"
@@ -129,12 +129,13 @@ def test_a_model_and_forty_lines_make_a_task(monkeypatch: pytest.MonkeyPatch, tm
     assert isinstance(task, Task) and task.name == "swing-up" and abs(task.control_s - 0.02) < 1e-9  # type: ignore[attr-defined]
     words = card(task).state_doc
     assert "the pole hangs at 0" in words and "6 N to the right" in words
-    example = execute("\n".join((model, use, measure, instruction)), "add_a_task.md", monkeypatch)
+    example = execute("\n".join((model, use, measure, instruction, subgoals)), "add_a_task.md", monkeypatch)
     assert example.result.success.shape == (2, 1) and not example.result.diverged.any()
     high = example.SwingHigh()
     assert measure_of(high).label == "height (m)" and high.score().names == ("was_up",)
     told = card(example.SwingUpInPlace()).instruction
     assert told is not None and [subtask.metric for subtask in told.subtasks] == ["was_up", "stayed"]
+    assert [subgoal.words for subgoal in card(example.SwingUpInBlocks()).subgoals.chain] == ["swing the pole up"]
     state = jax.eval_shape(high.reset, jax.random.key(0))
     assert jax.eval_shape(lambda s: high.score().update(high.score().init(), s, None, s), state)
 

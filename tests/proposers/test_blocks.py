@@ -156,6 +156,30 @@ def test_a_program_written_anew_is_in_blocks(operator):
     assert whole([PROPOSER.propose(request(operator, parent), rng(seed)).source for parent, seed in asked]) > 0.2
 
 
+@pytest.mark.parametrize("operator", ["improve", "reflect", "term", "crossover", "different", "weights"])
+def test_the_tasks_own_reward_is_a_term_where_the_parent_cannot_be_read(operator):
+    parent = result("this is no program", 0.0)
+    sources = [PROPOSER.propose(request(operator, parent), rng(seed)).source for seed in range(20)]
+    assert all(REWARD in names(source, "reward") for source in sources)
+
+
+def test_a_derived_part_takes_no_name_of_the_subgoals():
+    theirs = CARD.subgoals.vocabulary.fragments[0]
+    other = theirs.model_copy(update={"source": f"def {theirs.name}(state, action, next_state):\n    return 2.0"})
+    given = Objects(vocabulary=Vocabulary(fragments=(other.model_copy(update={"kind": "term"}),)))
+    proposer = Setup.of(EvolveSettings(task="xland-hard"), make_task("xland-hard"), given=given).proposer
+    assert isinstance(proposer, GeneticProposer)
+    have = {f.name: f.source for f in proposer.vocabulary.fragments}
+    assert have[theirs.name] == theirs.source and "return 2.0" in have[f"{theirs.name}_2"]
+
+
+def test_a_model_of_one_draw_is_none():
+    for surrogate, draws, fresh in ((None, 32, 0.5), (1, 0, None), (0, 0, None), (2, 2, 0.5)):
+        settings = EvolveSettings(surrogate=surrogate)
+        assert (settings.draws, settings.strategy_options().get("fresh")) == (draws, fresh)
+    assert EvolveSettings(strategy="rf-agent").draws == EvolveSettings(strategy="best-of-n").draws == 0
+
+
 def test_blocks_need_subgoals_and_the_genetic_proposer():
     with pytest.raises(InvalidSetting, match="robot says no subgoals"):
         make_proposer("genetic", ROBOT, blocks=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jaxreward.errors import InvalidSetting
 from jaxreward.records import Feedback
 from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
@@ -180,3 +181,15 @@ def test_by_behaviour_programs_of_one_structure_are_kept_apart(result):
     long, short = (result(name, 0.5, feedback=Feedback(length=(n,))) for name, n in (("long", 80.0), ("short", 9.0)))
     state = strategy.tell(strategy.init(), [long, short])
     assert {request.parents[0].candidate.id for request in asked(strategy, state, 40)} == {"long", "short"}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"restarts": 0.5}, "restarts once its patience is over: set patience too"),
+        ({"descriptors": "behaviour", "reward_max": 10}, "reward_max for descriptors of structure alone"),
+    ],
+)
+def test_options_without_effect_are_refused(options, says):
+    with pytest.raises(InvalidSetting, match=says):
+        make_strategy("limen", **options)

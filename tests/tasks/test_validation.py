@@ -102,6 +102,16 @@ MISTAKES = {
                   'name="x", rate=False))  # <-'},
         "`Sum.figure` returns float32 (2,), and must return a real number, shape (): select one",
     ),
+    "progress that is no metric": (
+        {"also": "class Staged(Reached):\n    progress = ('near',)\n\n",
+         "score": "    def score(self):\n        return Staged(lambda state: state['at'] > 1.0)  # <-"},
+        "the metric's `progress` names 'near', which is none of its extra metrics: they are none",
+    ),
+    "progress that is no tuple": (
+        {"also": "class Staged(Reached):\n    progress = 'near'\n\n",
+         "score": "    def score(self):\n        return Staged(lambda state: state['at'] > 1.0)  # <-"},
+        "the metric's `progress` is a str: make it a tuple of names of extra metrics",
+    ),
     "terminated gives nothing": (
         {"terminated": '    def terminated(self, state):  # <-\n        state["at"] > 1.0'},
         "`terminated` returns None",

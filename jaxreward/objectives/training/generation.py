@@ -65,7 +65,7 @@ def confirm(candidates: Sequence[Candidate], programs: Sequence[Program], traine
     """Train candidates of before with seeds that none of them had."""
     s = trainer.settings
     first = max(s.seeds, s.contender_seeds)
-    trained = trainer.train(programs, steps=s.steps, seeds=range(first, first + s.confirmation_seeds))
+    trained = trainer.train(programs, steps=s.steps, seeds=range(first, first + s.confirm_seeds))
     each = trained.env_steps // len(programs)
     results = tuple(result_of(candidate, trained, row, each) for row, candidate in enumerate(candidates))
     return Outcome(tuple(programs), results, tuple(Agents(c, trained, row) for row, c in enumerate(candidates)))

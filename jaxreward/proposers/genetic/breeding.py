@@ -69,9 +69,10 @@ def breed(operator: str, context: BreedingContext) -> Genome:
     An operator that is not known acts like `improve`.
     """
     if operator not in PARENTLESS and not context.parents:
-        child = context.variation.scratch()
+        bred = context.variation.scratch()
     else:
-        child = completed(BREEDERS.get(operator, improve)(context), context.variation)
+        bred = BREEDERS.get(operator, improve)(context)
+    child = completed(bred, context.variation)
     return grouped(child, context.variation, context.groups) if context.groups else child
 
 

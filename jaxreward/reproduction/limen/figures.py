@@ -47,8 +47,9 @@ class LimenEntry(Entry):
         return (
             f"Here: {plan.budget.seeds} search(es) of {plan.candidates} candidates, {plan.proposer} proposer, the "
             "learner and steps of the preset quick; the paper's candidates are by Claude Sonnet 4.6, with 1 to 25 "
-            "million steps and three seeds each. Intervals of 95 %: of one search over fresh training seeds, of "
-            "several over searches.",
+            "million steps and three seeds each. The genetic proposer builds programs in blocks where the task says "
+            "its subgoals; candidates come eight at a time. Intervals of 95 %: of one search over fresh training "
+            "seeds, of several over searches.",
         )
 
 
