@@ -94,7 +94,7 @@ def rows_of(cells: Mapping[Key, Cell]) -> list[dict[str, Any]]:
             "score": mean.mean if mean else None, "interval": interval_over_searches(mean) if mean else None,
             "minus_best_of_n": delta.mean if delta else None, "its_interval": delta.interval if delta else None,
             "pairs": delta.pairs if delta else 0,
-            "differences": [_merit(a, measure) - _merit(b, measure) for a, b in pairs] if delta else [],
+            "differences": delta.deltas if delta else (), "measure": measure.label,
             "scores": [s.mean if s else None for s in scores],
             "files": sorted({cell.file.name for cell in mine.values()}),
         })  # fmt: skip
@@ -115,13 +115,13 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
 
 def over_tasks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Of each strategy the mean over tasks of the paired differences to best-of-n, with its 95 % interval over
-    searches (Welch-Satterthwaite); of those with two pairs or more on each of at least two tasks."""
-    of = defaultdict[tuple[str, str], list[list[float]]](list)
+    searches (Welch-Satterthwaite); of those with two pairs or more on each of at least two tasks of one measure."""
+    of = defaultdict[tuple[str, str, str], list[Sequence[float]]](list)
     for row in rows:
         if row["differences"]:
-            of[row["strategy"], row["proposer"]].append(row["differences"])
+            of[row["strategy"], row["proposer"], row["measure"]].append(row["differences"])
     found = []
-    for (strategy, proposer), tasks in of.items():
+    for (strategy, proposer, measure), tasks in of.items():
         if len(tasks) < 2 or min(map(len, tasks)) < 2:
             continue
         parts = [float(np.var(d, ddof=1)) / len(d) for d in tasks]
@@ -129,8 +129,8 @@ def over_tasks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         freedom = sum(parts) ** 2 / max(sum(v * v / (len(d) - 1) for v, d in zip(parts, tasks, strict=True)), 1e-300)
         margin = float(stats.t.ppf(0.975, max(freedom, 1.0))) * error
         found.append({
-            "strategy": strategy, "proposer": proposer, "tasks": len(tasks), "minus_best_of_n": mean,
-            "its_interval": [mean - margin, mean + margin],
+            "strategy": strategy, "proposer": proposer, "measure": measure, "tasks": len(tasks),
+            "minus_best_of_n": mean, "its_interval": [mean - margin, mean + margin],
         })  # fmt: skip
     return found
 
@@ -141,10 +141,6 @@ def _p_value(differences: Sequence[float]) -> float | None:
         return None
     error = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
     return 2.0 * float(stats.t.sf(abs(float(np.mean(differences))) / error, len(differences) - 1))
-
-
-def _merit(score: Score | None, measure: Measure) -> float:
-    return measure.oriented(measure.worst if score is None else score.mean)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -46,6 +46,12 @@ FAST: Mapping[str, Any] = {**SMALL, "xla_backend_optimization_level": 1}
 """Those by which it compiles a large one sooner, to code that runs longer where that is most of a training
 (docs/appendix/benchmarks.md)."""
 
+
+def on_cpu(options: Mapping[str, Any], platform: str) -> dict[str, Any]:
+    """`options` on a CPU, none elsewhere."""
+    return dict(options) if platform == "cpu" else {}
+
+
 EXACT = "float32"
 """The precision of matrix products of simulations and programs, as `jax.default_matmul_precision` takes it."""
 

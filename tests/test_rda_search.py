@@ -193,7 +193,7 @@ class Told(CarefulCorridor):
         ([Subtask(name="a", words="do", metric="gone")], "scored by 'gone', which is none of the task's extra metrics"),
         ([Subtask(name="a", words="do", terms=("gone",))], "names 'gone', which is no term of the vocabulary"),
         ([Subtask(name="a", words="do"), Subtask(name="a", words="go")], "two subtasks of careful-corridor are called"),
-        ("walk", "returns str: let it return an Instruction"),
+        ("walk", "returns str: let it return Instruction"),
     ],
 )
 def test_what_an_instruction_names_is_checked(subtasks, words):

@@ -96,7 +96,7 @@ LOST = Fragment(name="lost", kind="feature", source="def lost(state):\\n    retu
     ("returned", "says"),
     [
         ("Subgoals(chain=(Subgoal(words='go', directions=('nope',)),))", "the subgoal 'go' of ball names 'nope'"),
-        ("[1]", "returns list: let it return the Subgoals of jaxreward.records"),
+        ("[1]", "returns list: let it return Subgoals of jaxreward.records"),
         ("{}['x']", "`subgoals()` fails: KeyError: 'x'"),
         ("Subgoals(chain=(Subgoal(words='go', directions='go'),))", "is invalid: directions: Input should be a valid"),
         ("some(PAY, directions=('pay',))", "names the term 'pay' among its directions, which are features"),

@@ -141,13 +141,13 @@ class EvolveSettings(CandidateTraining):
     @property
     def draws(self) -> int:
         """Programs drawn for each that the genetic proposer proposes, for a model of the scores to choose from; 0 where
-        there is none. By default, of strategies that were compared with and without it, no more than a thousand or so a
-        generation, each of which takes milliseconds."""
+        there is none. By default, with strategies that have options for it, no more than a thousand or so a generation,
+        each of which takes milliseconds."""
         if self.surrogate is not None:
             return self.surrogate if self.surrogate > 1 else 0
         kind = strategy_class(self.strategy)
-        learns = self.proposer == "genetic" and self.objective == "training" and kind.learns and kind.with_model
-        return min(32, max(4, 1024 // self.generation)) if learns else 0
+        usual = self.proposer == "genetic" and self.objective == "training" and bool(kind.with_model)
+        return min(32, max(4, 1024 // self.generation)) if usual else 0
 
     def strategy_options(self) -> dict[str, Any]:
         """The arguments of `make_strategy`; UserError for options that the strategy does not have."""

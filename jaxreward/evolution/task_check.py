@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-from pydantic import ValidationError
 
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker
@@ -49,11 +48,11 @@ def check_task(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: 
     """
     found = mistakes_in(task)
     if not found:
-        return _of_programs(task, task, task.vocabulary(), checker, unsafe_no_sandbox)
+        return _of_programs(task, task, _vocabulary_of(task), checker, unsafe_no_sandbox)
     # Fragments read the view alone: if that is sound, their mistakes are reported with the others.
     if not _is_seen(task):
         return found
-    return (*found, *_of_programs(task, _Still(task), task.vocabulary(), checker, unsafe_no_sandbox))
+    return (*found, *_of_programs(task, _Still(task), _vocabulary_of(task), checker, unsafe_no_sandbox))
 
 
 def require_vocabulary(
@@ -71,11 +70,19 @@ def require_vocabulary(
     if given is None:
 
         def found_in_own() -> tuple[Finding, ...]:
-            return _of_programs(task, _Still(task), task.vocabulary(), checker, unsafe_no_sandbox)
+            return _of_programs(task, _Still(task), _vocabulary_of(task), checker, unsafe_no_sandbox)
 
         require_none(task, _sound, found_in_own)
     elif found := _of_programs(task, _Still(task), given, checker, unsafe_no_sandbox):
         raise InvalidTask(found)
+
+
+def _vocabulary_of(task: Any) -> Vocabulary:
+    """The task's own, with that of its subgoals where nothing is wrong with them."""
+    try:
+        return subgoals_of(task).joined(task.vocabulary())
+    except (Exception, SystemExit):  # which `_wrong` reports
+        return task.vocabulary()
 
 
 def _is_seen(task: Any) -> bool:
@@ -96,10 +103,7 @@ def _of_programs(
     """What keeps programs from being written for a task; `judged_on` is what the checker is given for it."""
     author = SourceLocator(task)
     found = (*_unreadable_views(task, author), *_unreadable_texts(vocabulary, task, author))
-    found += (*_wrong_instruction(task, author), *_wrong_subgoals(task, author))
-    if not found and vocabulary == task.vocabulary():
-        vocabulary = subgoals_of(task).joined(vocabulary)
-        found = tuple(_unreadable_texts(vocabulary, task, author))
+    found += (*_wrong(instruction_of, "instruction", task, author), *_wrong(subgoals_of, "subgoals", task, author))
     if found or not vocabulary.fragments:
         return found
     if checker is not None:
@@ -123,23 +127,14 @@ def _unreadable_views(task: Any, author: SourceLocator) -> Iterator[Finding]:
             yield Finding(f"`sample_transitions` is of no use: {said}", *author.line_of_result(task.sample_transitions))
 
 
-def _wrong_instruction(task: Any, author: SourceLocator) -> Iterator[Finding]:
-    """What an instruction names that the task does not have."""
+def _wrong(of: Callable[[Any], Any], method: str, task: Any, author: SourceLocator) -> Iterator[Finding]:
+    """What is wrong with an optional method of a task, whose result `of` gives."""
     try:
-        instruction_of(task)
-    except (UserError, ValidationError) as error:
-        said = str(error) if isinstance(error, UserError) else f"a subtask is invalid: {error.errors()[0]['msg']}"
-        yield Finding(said, *author.line_of_result(task.instruction))
-
-
-def _wrong_subgoals(task: Any, author: SourceLocator) -> Iterator[Finding]:
-    """What keeps programs from being built for the subgoals of a task."""
-    try:
-        subgoals_of(task)
-    except Exception as error:
-        said = str(error) if isinstance(error, UserError) else f"`subgoals()` fails: {type(error).__name__}: {error}"
-        place = author.line_of_result(task.subgoals) if callable(task.subgoals) else author.line_of_name("subgoals")
-        yield Finding(said, *place)
+        of(task)
+    except (Exception, SystemExit) as error:
+        said = str(error) if isinstance(error, UserError) else f"`{method}()` fails: {type(error).__name__}: {error}"
+        given = getattr(task, method)
+        yield Finding(said, *(author.line_of_result(given) if callable(given) else author.line_of_name(method)))
 
 
 # ---- the texts

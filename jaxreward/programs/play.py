@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.devices import FAST, exact, supported
+from jaxreward.devices import FAST, exact, on_cpu, supported
 from jaxreward.errors import UserError, in_a_line
 from jaxreward.views import view_shapes
 
@@ -80,7 +80,7 @@ def _sample(task: Any, n: int, seed: int) -> tuple[Any, Any, Any]:
     steps = _STEPS if discrete else _PHYSICS_STEPS
     envs = min(max(steps // task.horizon, 16), 1024, max(_MOST_BYTES // max(_bytes(view), 1), 4))
     platform = jax.default_backend()
-    options = dict(FAST if platform == "cpu" and discrete else {})  # physics compiles no sooner with them
+    options = on_cpu(FAST if discrete else {}, platform)  # physics compiles no sooner with them
     options |= task.compiler_options(platform) if hasattr(task, "compiler_options") else {}
     play = jax.jit(exact(partial(_play, task, envs)), compiler_options=supported(options, platform) or None)
     rng = np.random.default_rng(seed)

@@ -72,7 +72,11 @@ class Difference:
 
     mean: float
     interval: tuple[float, float] | None
-    pairs: int
+    deltas: tuple[float, ...]
+
+    @property
+    def pairs(self) -> int:
+        return len(self.deltas)
 
 
 def paired_difference(
@@ -88,17 +92,17 @@ def paired_difference(
     if mine is None or others is None:
         return None
     worst = mine.measure.worst
-    deltas = [(a.mean if a else worst) - (b.mean if b else worst) for a, b in pairs]
+    deltas = tuple((a.mean if a else worst) - (b.mean if b else worst) for a, b in pairs)
     middle, n = mean(deltas), len(deltas)
     if n == 1:
-        return Difference(middle, None, 1)
+        return Difference(middle, None, deltas)
     half = t95(n) * stdev(deltas) / math.sqrt(n)
     if not mine.measure.rate:
-        return Difference(middle, (middle - half, middle + half), n)
+        return Difference(middle, (middle - half, middle + half), deltas)
     (low, high), (other_low, other_high) = wilson(mine), wilson(others)
     below = max(half, math.hypot(mine.mean - low, other_high - others.mean))
     above = max(half, math.hypot(high - mine.mean, others.mean - other_low))
-    return Difference(middle, (max(-1.0, middle - below), min(1.0, middle + above)), n)
+    return Difference(middle, (max(-1.0, middle - below), min(1.0, middle + above)), deltas)
 
 
 def score_json(score: Score | None) -> dict[str, Any] | None:

@@ -86,8 +86,8 @@ class SearchStrategy(ABC, Generic[M]):
     and nothing else.
     `natural` is what it evolves by default, `ablates` and `confirms` whether it takes the options `ablations` and
     `confirm`, `learns` whether its programs may depend on the scores of others; `with_model` are options in place of
-    their defaults where the proposer chooses new programs by a model of the scores; `instructed` strategies are for
-    tasks with an instruction alone.
+    their defaults where the proposer chooses new programs by a model of the scores, as it does by default with the
+    strategies that have some; `instructed` strategies are for tasks with an instruction alone.
 
     `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, gains and
     costs so far decide which of the operators and models that a draft allows is used

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 from jax import tree_util
@@ -15,6 +15,8 @@ from jaxreward.records import Instruction, Subgoals, TaskCard
 from jaxreward.records.subgoals import FEATURES
 from jaxreward.tasks.task import Instructed, Staged, Task, measure_of, metric_names
 from jaxreward.views import view_shapes
+
+T = TypeVar("T")
 
 
 def state_leaves(task: Task) -> dict[str, jax.ShapeDtypeStruct]:
@@ -55,16 +57,7 @@ def subgoals_of(task: Task) -> Subgoals:
         raise UserError(f"`subgoals` of {task.name} is a value: make it a method that returns it")
     if not (isinstance(task, Staged) and callable(said)):
         return Subgoals()
-    try:
-        found = task.subgoals()
-    except ValidationError as error:
-        where = ".".join(map(str, error.errors()[0]["loc"]))
-        raise UserError(f"a subgoal of {task.name} is invalid: {where}: {error.errors()[0]['msg']}") from error
-    if not isinstance(found, Subgoals):
-        raise UserError(
-            f"`subgoals()` of {task.name} returns {type(found).__name__}: let it return the Subgoals of "
-            "jaxreward.records, or give the method another name"
-        )
+    found = _stated(task, "subgoals", Subgoals)
     own = task.vocabulary()
     if twice := found.vocabulary.differing(own):
         raise UserError(
@@ -102,12 +95,7 @@ def instruction_of(task: Task) -> Instruction | None:
     """
     if not (isinstance(task, Instructed) and callable(task.instruction)):
         return None
-    found = task.instruction()
-    if not isinstance(found, Instruction):
-        raise UserError(
-            f"`instruction()` of {task.name} returns {type(found).__name__}: let it return an Instruction of "
-            "jaxreward.records, or give the method another name"
-        )
+    found = _stated(task, "instruction", Instruction)
     names = [subtask.name for subtask in found.subtasks]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise UserError(f"two subtasks of {task.name} are called '{twice}': give one another name")
@@ -124,6 +112,22 @@ def instruction_of(task: Task) -> Instruction | None:
                 f"the subtask '{subtask.name}' of {task.name} names '{wrong}', which is no term of the vocabulary: add "
                 "it there, or take the name out"
             )
+    return found
+
+
+def _stated(task: Task, method: str, kind: type[T]) -> T:
+    """What a method of the task returns, of the `kind` that it is to return."""
+    try:
+        found = getattr(task, method)()
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        said = ": ".join(filter(None, (where, error.errors()[0]["msg"])))
+        raise UserError(f"a part of `{method}()` of {task.name} is invalid: {said}") from error
+    if not isinstance(found, kind):
+        raise UserError(
+            f"`{method}()` of {task.name} returns {type(found).__name__}: let it return {kind.__name__} of "
+            "jaxreward.records, or give the method another name"
+        )
     return found
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
-from jaxreward.devices import FAST_COMPILE
+from jaxreward.devices import FAST_COMPILE, on_cpu
 from jaxreward.errors import UserError
 from jaxreward.tasks.contract import described, one_line
 from jaxreward.tasks.finding import Finding
@@ -41,7 +41,7 @@ def smoke_test(
     platform = jax.default_backend()
     moves = not (quick and traces["step"].equations > LARGE)
     try:
-        options = dict(compiler_options(task, platform)) | dict(FAST_COMPILE if platform == "cpu" else {})
+        options = dict(compiler_options(task, platform)) | on_cpu(FAST_COMPILE, platform)
         played = jax.jit(lambda key: _episodes(task, traces, key, moves), compiler_options=options)(jax.random.key(0))
     except Exception as error:
         yield Finding(f"a few steps cannot be compiled: {one_line(error)}", *locator.line_of_name("compiler_options"))

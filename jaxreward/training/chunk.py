@@ -9,7 +9,7 @@ stopped and saved between any two updates.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache, partial
 from typing import Any, cast
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.devices import FAST, exact
+from jaxreward.devices import FAST, exact, on_cpu
 from jaxreward.tasks import Task, compiler_options, metric_names
 from jaxreward.training.algorithms import algorithm_of
 from jaxreward.training.collector import Collection, Collector
@@ -315,7 +315,7 @@ def _over(stats: Stats, episodes: int) -> bool:
 @lru_cache(maxsize=64)
 def _resets_of(task: Task, envs: int, platform: str) -> Callable[[jax.Array], Any]:
     """Fresh initial states from keys (S,); the one place where `task.reset` is compiled."""
-    options = {**_quickly(platform), **compiler_options(task, platform)}
+    options = {**on_cpu(FAST, platform), **compiler_options(task, platform)}
     return jax.jit(exact(partial(reset_pool, task, envs=envs)), compiler_options=xla_options(platform, options))
 
 
@@ -329,13 +329,8 @@ def _pool_shapes(task: Task, seeds: int, envs: int) -> Any:
 @lru_cache(maxsize=64)
 def _noise_of(over: Distribution, envs: int, steps: int, platform: str) -> Callable[[jax.Array], jax.Array]:
     """The noise of an unroll's actions from keys (S,): a function apart, since it is the same for all programs."""
-    options = xla_options(platform, _quickly(platform))
+    options = xla_options(platform, on_cpu(FAST, platform))
     return jax.jit(partial(action_noise, over, envs, steps), compiler_options=options)
-
-
-def _quickly(platform: str) -> Mapping[str, Any]:
-    """Options for functions that run about as fast without all optimisations of XLA's CPU compiler."""
-    return FAST if platform == "cpu" else {}
 
 
 @jax.jit

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.devices import FAST, SMALL
+from jaxreward.devices import FAST, SMALL, on_cpu
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
 from jaxreward.training.compiled import COMMON, STRUCTURES, bytes_of, compile_for, signature
@@ -167,10 +167,8 @@ class _Functions:
         fn = {"act": self._acting, "close": partial(_close, self.what.length), "open": self._opening}[name]
         donated = {"act": (1, 3), "close": (0, 2, 3), "open": ()}[name]
         platform = self.what.device.platform
-        if name == "act":
-            options = compiler_options(self.what.task, platform)
-        else:  # called once an unroll, and as fast with fewer optimisations
-            options = FAST if platform == "cpu" else None
+        # the others are called once an unroll, and as fast with fewer optimisations
+        options = compiler_options(self.what.task, platform) if name == "act" else on_cpu(FAST, platform)
         return compile_for(fn, self.arguments[name], self.what.device, donate=donated, options=options)
 
     def unit(self, programs: Population) -> Any:
@@ -180,7 +178,7 @@ class _Functions:
 
     def _compiled(self, programs: Population) -> Any:
         respond = partial(_respond, programs)
-        options = SMALL if self.what.device.platform == "cpu" else None
+        options = on_cpu(SMALL, self.what.device.platform)
         return compile_for(respond, (programs.data, *self.step), self.what.device, options=options)
 
 

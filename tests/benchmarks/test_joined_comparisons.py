@@ -57,7 +57,10 @@ def test_p_values_are_corrected_for_their_number():
 
 
 def test_the_mean_over_tasks_has_the_errors_of_all():
-    of = lambda task, *differences: {"strategy": "limen", "proposer": "genetic", "differences": differences}  # noqa: E731
+    def of(task, *differences):
+        row = {"strategy": "limen", "proposer": "genetic", "measure": "success"}
+        return {**row, "task": task, "differences": differences}
+
     (found,) = over_tasks([of("a", 0.1, 0.3), of("b", -0.1, 0.1), {**of("c"), "strategy": "best-of-n"}])
     assert found["tasks"] == 2 and found["minus_best_of_n"] == pytest.approx(0.1)
     # two variances of 0.02 over two searches each: an error of 0.0707 with two degrees of freedom

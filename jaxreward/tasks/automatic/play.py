@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.devices import FAST_COMPILE
+from jaxreward.devices import FAST_COMPILE, on_cpu
 from jaxreward.tasks.random_keys import is_typed_key
 from jaxreward.tasks.stepping import slice_limit, slice_size
 from jaxreward.tasks.task import Box, Task, compiler_options, measure_of_metric
@@ -83,7 +83,7 @@ def play(task: Task, seed: int = 0) -> Play:
     heavy = _equations(task, state) > HEAVY
     episodes, longest = _size(task, state, view, heavy)
     platform = jax.default_backend()
-    options = compiler_options(task, platform) | dict(FAST_COMPILE if platform == "cpu" and not heavy else {})
+    options = compiler_options(task, platform) | on_cpu({} if heavy else FAST_COMPILE, platform)
     run = jax.jit(lambda key: _episodes(task, episodes, longest, key), compiler_options=options or None)
     packed, actions, rewards, values, alive = jax.device_get(run(jax.random.key(seed)))
     rewards = np.where(alive & np.isfinite(rewards), rewards, 0.0)
