@@ -14,6 +14,7 @@ from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.finished_searches import SearchKey
 from jaxreward.comparison.outcome import _Budgeted, _require_equal_budgets
 from jaxreward.errors import ChangedSetting, InvalidSetting, UnknownName, UserError
+from jaxreward.evolution.costs import search_s, search_steps
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.runs.toml import flat
 from jaxreward.training import PPO, quick_real
@@ -37,6 +38,7 @@ ROOT = Path(__file__).resolve().parents[1]
         (["--final-seeds", "0"], ("final_seeds",)),
         (["--candidates", "0"], ("candidates",)),
         (["--steps", "-1"], ("steps",)),
+        (["--halving", "1", "--generation", "1"], ("generation", "halving")),
         (["--evolve", "both", "--observation", "x.py"], ("observation", "evolve")),
         (["--proposers", "llm", "--model", "openai/x", "--blocks", "on"], ("blocks", "proposers")),
         (["--proposers", "llm", "--model", "openai/x", "--surrogate", "8"], ("surrogate", "proposers")),
@@ -157,3 +159,17 @@ def test_samples_of_best_of_n_stay_independent_beside_a_search_that_learns(tmp_p
     _require_equal_budgets(searches, {}, "x")
     with pytest.raises(ChangedSetting, match="has surrogate 8 and .* has 0"):
         _require_equal_budgets([*searches, searched("limen", 1, surrogate=0)], {}, "x")
+
+
+def test_searches_end_at_equal_environment_steps():
+    settings = CompareSettings(
+        strategies=("limen", "best-of-n"), steps=1000, seeds=2, candidates=100, generation=4, max_env_steps=20_000,
+        halving=1,
+    )  # fmt: skip
+    cells = [c for c in settings.cells() if isinstance(c, SearchCell)]
+    assert {(c.settings.max_env_steps, c.settings.halving) for c in cells} == {(20_000, 1)}
+    assert search_steps(cells[0].settings) == 20_000 + 4 * 2 * 1000, "the generation that reaches the limit ends"
+    unlimited = dataclasses.replace(cells[0].settings, max_env_steps=0)
+    assert search_steps(unlimited) == 200_000
+    task = unlimited.make_task()
+    assert search_s(cells[0].settings, task) == pytest.approx(0.14 * search_s(unlimited, task))

@@ -11,7 +11,7 @@ import pytest
 from jaxreward.errors import InvalidSetting, UnusableFile
 from jaxreward.evolution import run_search, vocabulary
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import Setup
+from jaxreward.evolution.setup import Setup, task_card
 from jaxreward.evolution.vocabulary import FILE, merged, read_vocabulary, search_vocabulary, write_vocabulary
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.records import Fragment, Vocabulary
@@ -32,6 +32,7 @@ DERIVED = Vocabulary(
         Fragment(name="x", kind="feature", source="def x(state):\n    return near(state)"),
         Fragment(name="nearer", kind="feature", source="def nearer(state):\n    return GAMMA * near(state)"),
     ),
+    discount="GAMMA",
 )
 SETTINGS = EvolveSettings(
     task="probe-choice", candidates=4, generation=2, seeds=1, steps=512, final_seeds=0, baselines=(), name="run",
@@ -80,6 +81,21 @@ def test_a_constant_of_the_task_keeps_its_value_beside_derived_potentials(withou
     found, _ = search_vocabulary(dataclasses.replace(SETTINGS, vocabulary="both"), WithOwn())
     assert found.constants == {"UNIT": "2.0", "GAMMA": "0.5", "GAMMA_2": "0.9"}
     assert "GAMMA_2 * near_2(state)" in found.fragments[-1].source
+
+
+def test_what_a_task_calls_its_discount_is_the_learners(without_play):
+    class WithOwn(KeyDoor):
+        def vocabulary(self) -> Vocabulary:
+            return OWN.model_copy(update={"constants": {"UNIT": "2.0", "D": "0.5"}, "discount": "D"})
+
+    assert search_vocabulary(SETTINGS, WithOwn())[0].constants == {"UNIT": "2.0", "D": "0.9"}
+
+
+@pytest.mark.parametrize("name", ["xland-hard", "door-open"])
+def test_potentials_of_subgoals_have_the_learners_discount(name):
+    settings, task = dataclasses.replace(SETTINGS, vocabulary="auto"), make_task(name)
+    subgoals = task_card(task, None, settings.ppo).subgoals
+    assert subgoals.joined(search_vocabulary(settings, task)[0]).constants["GAMMA"] == "0.9"
 
 
 def test_without_a_vocabulary_the_setting_is_named(without_play):

@@ -20,7 +20,7 @@ from jaxreward.comparison.running import examine, hiding, keep, work
 from jaxreward.comparison.shards import read_shards
 from jaxreward.config import is_file
 from jaxreward.errors import UserError
-from jaxreward.evolution.costs import cost_s, search_s
+from jaxreward.evolution.costs import cost_s, search_s, search_steps
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.programs import Program
 from jaxreward.proposers.llm.secrets import Secrets
@@ -28,7 +28,6 @@ from jaxreward.proposers.registry import load_proposer
 from jaxreward.reports.live import Live
 from jaxreward.reports.tables import Sheet
 from jaxreward.runs import StopSignal
-from jaxreward.search.confirmation import MOST
 from jaxreward.search.registry import load_strategy
 
 
@@ -108,7 +107,7 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
         steps += programs * s.final_seeds * last
         seconds += cost_s(task, s.hyper, programs, s.final_seeds, last, episodes=s.eval_episodes)
         if isinstance(cell, SearchCell):
-            steps += (s.candidates * s.seeds + MOST * s.confirm_seeds) * s.steps
+            steps += search_steps(s)
             seconds += search_s(s, task)
     for task, text in {cell.settings.task: shape_text(cell.settings.hyper) for cell in cells}.items():
         console.print(f"{task}, {text}", highlight=False)

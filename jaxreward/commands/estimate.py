@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxreward.config import label_of
-from jaxreward.evolution.costs import cost_s, expansions, search_s
+from jaxreward.evolution.costs import cost_s, search_s, search_steps
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.formatting import seeds_text
 from jaxreward.reports.tables import task_title
@@ -33,9 +33,7 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     """The plan of a search in lines; `spending` is what it will cost, if that is not nothing."""
     task = s.make_task()
     only_scored = s.objective == "demonstrations"
-    steps = s.candidates * (max(s.seeds, s.contender_seeds) * s.steps + (s.filter_steps if s.restart else 0))
-    if only_scored:
-        steps = expansions(s) * s.steps
+    steps = search_steps(s)
     each = f"{seeds_text(s.seeds)} x {s.steps:,} steps each"
     runs = 2 if "best-of-n" in s.baselines else 1
     lines = [
@@ -57,11 +55,9 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
         lines.append(
             f"at the end candidates that may be the best, up to {MOST}: {seeds_text(s.confirm_seeds, 'fresh ')}"
         )
-        steps += MOST * s.confirm_seeds * s.steps
     if s.tune:
         judged = f"{seeds_text(s.seeds)} x {s.tuning_steps:,} steps"
         lines.append(f"{s.tune} weight settings of every reward before it is trained, each judged by {judged}")
-        steps += s.candidates * s.tune * s.seeds * s.tuning_steps
     seconds = runs * search_s(s, task)
     if s.baselines:
         lines.append(f"baselines at the same budget: {', '.join(s.baselines)}")

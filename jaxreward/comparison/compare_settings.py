@@ -13,6 +13,7 @@ from jaxreward.comparison.cells import Cell, SearchCell, SparseCell
 from jaxreward.comparison.finished_searches import Grid, SearchKey, folder_of
 from jaxreward.config import Arg, check_bounds, is_file
 from jaxreward.errors import InvalidSetting, nearest
+from jaxreward.evolution.candidate_training import CandidateTraining
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.presets import preset
 from jaxreward.evolution.search_options import OF_GENETIC, SearchOptions
@@ -29,7 +30,7 @@ PROPOSERS = ("genetic", "llm")
 
 
 @dataclass(frozen=True)
-class CompareSettings(SearchOptions):
+class CompareSettings(CandidateTraining):
     """Search with several strategies at equal budget, on the same tasks with the same search seeds, and compare what
     they found on fresh seeds.
 
@@ -51,6 +52,9 @@ class CompareSettings(SearchOptions):
     """Searches of each strategy and task. So many for each proposer; their seeds are 0 .. search_seeds-1."""
     candidates: Annotated[int, Arg(least=1)] = 30
     """Candidates that each search trains."""
+    max_env_steps: Annotated[int, Arg(least=0)] = 0
+    """Environment steps that each search may take; 0 for no limit. Tuning, ablations and the steps of candidates that
+    stop early count: with more --candidates than that allows, searches are compared at equal steps."""
     steps: Annotated[int, Arg(least=0)] = 0
     """Environment steps of each seed; 0: as `evolve`. What that has for the task by default."""
     final_seeds: Annotated[int, Arg(least=1)] = 5
@@ -183,11 +187,12 @@ class CompareSettings(SearchOptions):
     def _search(self, task: str) -> EvolveSettings:
         """What all searches on a task have in common."""
         default = preset("quick", self.own_tasks.get(task, task), platform=self.platform)
-        shared = {f.name: getattr(self, f.name) for f in dataclasses.fields(SearchOptions)}
+        shared = {f.name: getattr(self, f.name) for f in dataclasses.fields(CandidateTraining)}
         shared |= {"llm": LlmSettings(), "bandit": False, "ablations": 0, "confirm_seeds": 0}
         shared |= {"dry_run": False, "json": False}
         return EvolveSettings(**{
             **shared, "task": task, "evolve": self.evolve, "candidates": self.candidates, "baselines": (),
+            "max_env_steps": self.max_env_steps,
             "steps": self.steps or default.steps, "observation": self.observation and self.observation.absolute(),
             "ppo": dataclasses.replace(default.ppo, **self.of_ppo), "out": self.out / folder_of(task),
             "command": self.command,

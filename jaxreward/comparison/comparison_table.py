@@ -85,6 +85,7 @@ def use_sheet(rows: Sequence[Row]) -> Sheet:
         title += (
             f"; the budget of each is {config['candidates']} candidates, {config['generation']} at a time, "
             f"{seeds_text(config['seeds'])} x {config['steps']:,} steps"
+            + (f", until {config['max_env_steps']:,} steps are spent" if config.get("max_env_steps") else "")
         )
     return Sheet(title, tuple(columns), tuple(body))
 

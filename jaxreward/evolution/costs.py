@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.search import make_strategy
-from jaxreward.search.confirmation import AT_ONCE
+from jaxreward.search.confirmation import AT_ONCE, MOST
 from jaxreward.tasks import Task, has_real_actions
 from jaxreward.training import SAC, Learner
 from jaxreward.training.algorithms import gradient_flops
@@ -87,6 +87,7 @@ def search_s(s: EvolveSettings, task: Task) -> float:
     if s.objective == "demonstrations":
         return expansions(s) * cost_s(task, s.hyper, 1, 1, s.steps, episodes=s.eval_episodes) + s.candidates * _SCORED_S
     batches = -(-s.candidates // s.generation)
+    limit = search_steps(s) / max(1, _steps_of(s, s.candidates))
     part = partial(cost_s, task, s.hyper, batches=batches, episodes=s.eval_episodes)
     whole = part(s.candidates, max(s.seeds, s.contender_seeds), s.steps)
     if s.confirm_seeds:
@@ -97,7 +98,23 @@ def search_s(s: EvolveSettings, task: Task) -> float:
         settings, each = s.candidates * s.tune, rate(task.name)
         whole += part(settings, s.seeds, s.tuning_steps, points=1)
         whole -= (settings - s.candidates) * each.program_s
-    return whole
+    return limit * whole
+
+
+def search_steps(s: EvolveSettings) -> int:
+    """Environment steps of a search at most, without its final training. A limit of them ends a search after the
+    generation that reaches it."""
+    if s.objective == "demonstrations":
+        return expansions(s) * s.steps
+    confirmed = MOST * s.confirm_seeds * s.steps
+    whole = _steps_of(s, s.candidates)
+    return confirmed + (min(whole, s.max_env_steps + _steps_of(s, s.generation)) if s.max_env_steps else whole)
+
+
+def _steps_of(s: EvolveSettings, candidates: int) -> int:
+    """Environment steps by which so many candidates are tuned and trained, at most."""
+    each = max(s.seeds, s.contender_seeds) * s.steps + (s.filter_steps if s.restart else 0)
+    return candidates * (each + s.tune * s.seeds * s.tuning_steps)
 
 
 def expansions(s: EvolveSettings) -> int:

@@ -220,7 +220,10 @@ def given_observation(settings: EvolveSettings) -> FixedObservation | None:
 def task_card(task: Task, observation: FixedObservation | None, ppo: Learner) -> TaskCard:
     """The task and the learner as proposers see them."""
     learner = {"discount": float(ppo.discount), "rewards_scaled": ppo.scale_rewards, "horizon_cuts": ppo.bootstrap}
-    return card(task).model_copy(update={"observation": observation.source if observation else "", **learner})
+    found = card(task)
+    subgoals = found.subgoals.model_copy(update={"vocabulary": found.subgoals.vocabulary.discounted(ppo.discount)})
+    given = observation.source if observation else ""
+    return found.model_copy(update={"observation": given, "subgoals": subgoals, **learner})
 
 
 def without_words(card: TaskCard, task: Task, objective: Objective, options: DemonstrationOptions) -> TaskCard:

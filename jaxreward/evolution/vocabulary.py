@@ -40,14 +40,11 @@ _derived: OrderedDict[int, tuple[Any, Vocabulary]] = OrderedDict()
 
 
 def vocabulary_for(task: Task, kind: VocabularyOption, discount: float | None = None) -> tuple[Vocabulary, bool]:
-    """The vocabulary of this kind, and whether any of it is derived; what is, has potentials with `discount`."""
-    own = task.vocabulary()
+    """The vocabulary of this kind, and whether any of it is derived; potentials have `discount`, if given."""
+    own = task.vocabulary() if discount is None else task.vocabulary().discounted(discount)
     if kind == "own" or (kind == "auto" and own.fragments):
         return own, False
-    derived = _derive(task)
-    if discount is not None:
-        constants = derived.constants | {"GAMMA": repr(round(float(discount), 6))}
-        derived = derived.model_copy(update={"constants": constants})
+    derived = _derive(task) if discount is None else _derive(task).discounted(discount)
     return (merged(own, derived) if kind == "both" else derived), True
 
 
@@ -66,11 +63,11 @@ def demonstration_vocabulary(settings: EvolveSettings, task: Task, data: Demonst
     what tells the expert's states from others; that of the run's folder where it is resumed."""
     if settings.resume and files.is_there(kept := settings.out / settings.run_name / FILE):
         return read_vocabulary(kept)
-    played = _labelled(task, data)
-    own = task.vocabulary()
+    played, discount = _labelled(task, data), settings.hyper.discount
+    own = task.vocabulary().discounted(discount)
     if settings.vocabulary == "own" or (settings.vocabulary == "auto" and own.fragments):
         return contrast_vocabulary(own, played)
-    derived = vocabulary_of_data(task, played)
+    derived = vocabulary_of_data(task, played).discounted(discount)
     return contrast_vocabulary(merged(own, derived) if settings.vocabulary == "both" else derived, played)
 
 
@@ -119,7 +116,7 @@ def merged(own: Vocabulary, derived: Vocabulary) -> Vocabulary:
     other = derived.apart_from(own, own.texts.keys() & derived.texts.keys())
     return Vocabulary(
         constants=own.constants | other.constants, helpers=own.helpers | other.helpers,
-        fragments=(*own.fragments, *other.fragments),
+        fragments=(*own.fragments, *other.fragments), discount=own.discount or other.discount,
     )  # fmt: skip
 
 

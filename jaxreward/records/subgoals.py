@@ -55,7 +55,7 @@ class Subgoals(Record):
         new: tuple[Fragment, ...] = tuple(fragment for fragment in more.fragments if fragment.name not in have)
         return Vocabulary(
             constants=more.constants | own.constants, helpers=more.helpers | own.helpers,
-            fragments=(*own.fragments, *new),
+            fragments=(*own.fragments, *new), discount=own.discount or more.discount,
         )  # fmt: skip
 
     def within(self, known: Container[str]) -> Subgoals:

@@ -54,12 +54,22 @@ class Vocabulary(Record):
     """What a genetic proposer may build programs from.
 
     `constants` maps a module-level name to its literal source; `helpers` maps a function name to
-    its source. Fragments and helpers refer to both by name; a program carries only what it uses.
+    its source. Fragments and helpers refer to both by name; a program carries only what it uses. `discount` is the name
+    of the constant by which potentials are written, if any: a search gives it the learner's discount, since potentials
+    of another one can be farmed (Ng et al. 1999).
     """
 
     constants: dict[str, str] = Field(default_factory=dict)
     helpers: dict[str, str] = Field(default_factory=dict)
     fragments: tuple[Fragment, ...] = ()
+    discount: str = Field(default="", exclude_if=lambda name: not name)
+
+    def discounted(self, discount: float) -> Vocabulary:
+        """With `discount` in the potentials."""
+        if not self.discount:
+            return self
+        constants = self.constants | {self.discount: repr(round(float(discount), 6))}
+        return self.model_copy(update={"constants": constants})
 
     def source(self, names: Iterable[str]) -> str:
         """The fragments called `names` as Python text, with the helpers and constants that they need, each after what
@@ -103,4 +113,5 @@ class Vocabulary(Record):
             fragments=tuple(
                 f.model_copy(update={"name": called(f.name), "source": renamed(f.source)}) for f in self.fragments
             ),
+            discount=called(self.discount),
         )

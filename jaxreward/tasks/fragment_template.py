@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from jaxreward.records import Fragment, Vocabulary
+from jaxreward.records import Fragment, Subgoal, Subgoals, Vocabulary
 
 SHAPES = """
 def length(vector):
@@ -40,7 +40,8 @@ class Template(NamedTuple):
 def make_vocabulary(
     features: Iterable[Template], terms: Iterable[Template], helpers: str = "", constants: dict[str, str] | None = None
 ) -> Vocabulary:
-    """The vocabulary of templates without placeholders; `helpers` is the text of the functions that they call."""
+    """The vocabulary of templates without placeholders; `helpers` is the text of the functions that they call, and a
+    constant `GAMMA` the learner's discount."""
 
     def fragment(template: Template, kind: Literal["feature", "term"]) -> Fragment:
         return Fragment(
@@ -49,7 +50,36 @@ def make_vocabulary(
         )  # fmt: skip
 
     fragments = [*(fragment(p, "feature") for p in features), *(fragment(p, "term") for p in terms)]
-    return Vocabulary(constants=constants or {}, helpers=functions_of(helpers), fragments=tuple(fragments))
+    return Vocabulary(
+        constants=constants or {}, helpers=functions_of(helpers), fragments=tuple(fragments),
+        discount="GAMMA" if "GAMMA" in (constants or {}) else "",
+    )  # fmt: skip
+
+
+def make_subgoals(
+    chain: Iterable[Subgoal],
+    reward: Template,
+    done: Mapping[str, str],
+    helpers: str,
+    scales: tuple[float, ...],
+    terms: Iterable[Template] = (),
+) -> Subgoals:
+    """Subgoals whose task pays `reward`, a term.
+
+    Args:
+        done: by the name of a function of the vocabulary or of `helpers`, which is 1 in states where something is done
+            and 0 in others, what is done; each brings a term `<name>_potential`.
+        helpers: the text of functions that the vocabulary lacks.
+        scales: of these potentials.
+        terms: further ones that the vocabulary lacks.
+    """
+    potentials = [
+        Template(f"{name}_potential", "potential", f"Potential 1 while {words}: takes back what it paid.",
+                 f"GAMMA * {name}(next_state) - {name}(state)", 1, scales)
+        for name, words in done.items()
+    ]  # fmt: skip
+    vocabulary = make_vocabulary((), (*terms, *potentials, reward), helpers, {"GAMMA": "0.99"})
+    return Subgoals(chain=tuple(chain), reward=reward.name, vocabulary=vocabulary)
 
 
 def functions_of(source: str) -> dict[str, str]:

@@ -274,7 +274,7 @@ def xland_vocabulary(
         fragments += [*fill("feature", templates.PAIR_FEATURES, x, y), *fill("term", templates.PAIR_TERMS, x, y)]
     for x, y in itertools.permutations(things, 2):
         fragments += fill("term", templates.ORDERED_PAIR_TERMS, x, y)
-    return Vocabulary(constants=constants, helpers=functions_of(HELPERS), fragments=tuple(fragments))
+    return Vocabulary(constants=constants, helpers=functions_of(HELPERS), fragments=tuple(fragments), discount="GAMMA")
 
 
 _TILE_CONSTANTS = ("floor", "wall", "goal", "key", "door_locked", "door_closed", "door_open")

@@ -11,7 +11,17 @@ from jaxreward.evolution.subtask_terms import broken_contract
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import Gene, read, write
 from jaxreward.proposers.genetic.subtasks import groups_of
-from jaxreward.records import Instruction, Notice, ProgramSummary, Seen, Subtask, Verdict, Watched, read_subtasks
+from jaxreward.records import (
+    Instruction,
+    Notice,
+    ProgramSummary,
+    Seen,
+    Subgoals,
+    Subtask,
+    Verdict,
+    Watched,
+    read_subtasks,
+)
 from jaxreward.tasks import card, make_task
 from tests.proposers.material import request, result
 
@@ -150,7 +160,7 @@ def test_a_subtask_that_nothing_can_pay_for_is_declined():
     few = CARD.vocabulary.model_copy(update={
         "fragments": tuple(f for f in CARD.vocabulary.fragments if f.kind == "feature" or f.name == "drawer_out")
     })  # fmt: skip
-    proposer = GeneticProposer(CARD.model_copy(update={"vocabulary": few}))
+    proposer = GeneticProposer(CARD.model_copy(update={"vocabulary": few, "subgoals": Subgoals()}))
     answer = proposer.propose(request("compose", plan=plan()), rng())
     assert answer.failure is not None and answer.failure.stage == "declined" and "'" in answer.failure.message
 

@@ -15,7 +15,7 @@ from jaxreward.programs.encode import trace
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.program import Half, assemble, default_reward
 from jaxreward.programs.spec import Spec
-from jaxreward.tasks.documentation import state_leaves
+from jaxreward.tasks.documentation import state_leaves, subgoals_of
 from jaxreward.training import PPO
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.population import Population
@@ -61,11 +61,13 @@ def actions_are_clipped(task: Any, step: Any, reset: Any) -> None:
 
 
 def every_fragment_is_what_it_says(task: Any, views: Any, actions: Any, next_views: Any, most: float = 20.0) -> None:
-    """Each has its size, finite values of a sensible size, and a name of its own; none is the sparse reward.
+    """Each has its size, finite values of a sensible size, and a name of its own; none is the sparse reward, but the
+    one that the task's subgoals say is.
 
     All arrays have one leading axis of steps, on some of which, but not on all, the sparse reward is paid.
     """
-    vocabulary = task.vocabulary()
+    subgoals = subgoals_of(task)
+    vocabulary = subgoals.joined(task.vocabulary())
     fragments = vocabulary.fragments
     parts = ["import jax", "import jax.numpy as jnp"]
     parts += [f"{constant} = {value}" for constant, value in vocabulary.constants.items()]
@@ -87,6 +89,9 @@ def every_fragment_is_what_it_says(task: Any, views: Any, actions: Any, next_vie
         assert value.dtype == np.float32 and np.isfinite(value).all(), fragment.name
         size = np.abs(value).max() * (1.0 if feature else fragment.scales[0])
         assert size <= most, (fragment.name, size)
+        if fragment.name == subgoals.reward:
+            assert np.array_equal(value, paid), fragment.name
+            continue
         for column in value.reshape(len(paid), -1).T:
             assert not _tells(column, paid), f"{fragment.name} is the sparse reward"
     names = [f.name for f in fragments]

@@ -72,7 +72,7 @@ def breed(operator: str, context: BreedingContext) -> Genome:
         bred = context.variation.scratch()
     else:
         bred = BREEDERS.get(operator, improve)(context)
-    child = completed(bred, context.variation)
+    child = completed(bred, context.variation, paid=not context.groups)  # what no subtask names is no term
     return grouped(child, context.variation, context.groups) if context.groups else child
 
 

@@ -92,11 +92,12 @@ def applying(
     return {kind: chance for kind, chance in chances.items() if kind in whole or part_of(kind) in parts}
 
 
-def completed(genome: Genome, variation: Variation) -> Genome:
+def completed(genome: Genome, variation: Variation, paid: bool = True) -> Genome:
     """A half that a parent lacked is left to the task's default; one that came out empty is new, and a reward of
-    constant terms alone, which the checks refuse, gets another term; in blocks, the task's own reward is one."""
+    constant terms alone, which the checks refuse, gets another term; in blocks, the task's own reward is one, if
+    `paid`."""
     for part in variation.parts:
         if genome.half(part) == ():
             genome = variation.fresh_half(genome, part, variation.theme(genome))
     genome = variation.with_varying_term(genome)
-    return variation.blocks.with_reward(genome, variation) if variation.blocks is not None else genome
+    return variation.blocks.with_reward(genome, variation) if variation.blocks is not None and paid else genome

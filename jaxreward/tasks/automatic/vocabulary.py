@@ -50,7 +50,7 @@ def _of_play(task: Task, played: Play, clues: Clues) -> Vocabulary:
     if 0 < len(reads) <= len(scene.fields) / 2:
         drafts = [replace(d, weight=d.weight * READ) if d.reads & reads else d for d in drafts]
     fragments = ranked(drafts, helpers, CONSTANTS, played)
-    return Vocabulary(constants=CONSTANTS, helpers=helpers, fragments=tuple(fragments))
+    return Vocabulary(constants=CONSTANTS, helpers=helpers, fragments=tuple(fragments), discount="GAMMA")
 
 
 def _unique(drafts: list[Draft], taken: set[str]) -> list[Draft]:

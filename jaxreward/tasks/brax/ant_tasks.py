@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Measure
+from jaxreward.records import Measure, Subgoals
 from jaxreward.tasks.brax.base import BraxTask
 from jaxreward.tasks.brax.environment import BraxState, BraxView, view_fields
 from jaxreward.tasks.metrics import Mean, Reached
@@ -193,3 +193,8 @@ class AntPatrolReturn(AntTask):
         way = jnp.where(view.task_phase == 1, home, out)
         done = self.sparse_reward(view, action, next_view)
         return 2.0 * way + 5.0 * done - 0.005 * jnp.sum(jnp.clip(action, -1.0, 1.0) ** 2)
+
+    def subgoals(self) -> Subgoals:
+        from jaxreward.tasks.brax.fragments import PATROL_SUBGOALS
+
+        return PATROL_SUBGOALS

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import SHAPES, Template, make_vocabulary
+from jaxreward.records import Subgoal, Vocabulary
+from jaxreward.tasks.fragment_template import SHAPES, Template, make_subgoals, make_vocabulary
 
 
 class Robot(NamedTuple):
@@ -261,6 +261,32 @@ PATROL_TERMS = (
       "returning(next_state) - returning(state)", (10.0, 3.0, 30.0)),
     T("away_cost", "penalty about:start", "Minus the distance to the start once the checkpoint is passed.",
       "-returning(next_state) * jnp.minimum(next_state.dist_to_start, 5.0)", SMALL),
+)  # fmt: skip
+
+PATROL_SUBGOALS = make_subgoals(
+    (
+        Subgoal(
+            words="run past the checkpoint",
+            directions=("checkpoint_in_body", "checkpoint_in_world"), flags=("phase",),
+            approaches=("way_out", "leaving"), completions=("returning_potential",), events=("passed",),
+        ),
+        Subgoal(
+            words="come back to the start",
+            directions=("start_in_body", "start_in_world", "start_scales"), flags=("phase",),
+            approaches=("way_home", "coming_back"),
+        ),
+    ),
+    T("is_back", "milestone about:start", "Whether the ant is within 0.5 m of the start, the checkpoint passed.",
+      "returning(next_state) * (next_state.dist_to_start < 0.5)", (10.0, 30.0, 5.0)),
+    {"returning": "the checkpoint has been passed"},
+    "",
+    (10.0, 30.0, 5.0),
+    (
+        T("way_out", "potential about:checkpoint", "The way made towards the checkpoint, until it is passed.",
+          "(1.0 - returning(state)) * (length(to_checkpoint(state)) - length(to_checkpoint(next_state)))", STEP),
+        T("way_home", "potential about:start", "The way made towards the start, once the checkpoint is passed.",
+          "returning(state) * (length(to_start(state)) - length(to_start(next_state)))", STEP),
+    ),
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Instruction, Vocabulary
+from jaxreward.records import Instruction, Subgoals, Vocabulary
 from jaxreward.tasks.metrics import Reached, WithExtraMetrics
 from jaxreward.tasks.robots.bringing import Bringing
 from jaxreward.tasks.robots.manner_metrics import AtEnd, Both, KeptPath, Most
@@ -174,6 +174,11 @@ class BallRoll(WheelsTask):
         from jaxreward.tasks.robots.ball_fragments import vocabulary
 
         return vocabulary(self.horizon)
+
+    def subgoals(self) -> Subgoals:
+        from jaxreward.tasks.robots.ball_fragments import SUBGOALS
+
+        return SUBGOALS
 
 
 def _pushed(state: RobotState) -> jax.Array:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Instruction, Measure, Vocabulary
+from jaxreward.records import Instruction, Measure, Subgoals, Vocabulary
 from jaxreward.tasks.metrics import Mean, Reached, WithExtraMetrics
 from jaxreward.tasks.robots.manner_metrics import KeptShare, Most, Slow
 from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask, with_bodies
@@ -143,6 +143,11 @@ class PandaCabinet(PandaTask):
         from jaxreward.tasks.robots.cabinet_fragments import vocabulary
 
         return vocabulary(self.horizon)
+
+    def subgoals(self) -> Subgoals:
+        from jaxreward.tasks.robots.cabinet_fragments import SUBGOALS
+
+        return SUBGOALS
 
 
 def _at_handle(state: RobotState) -> jax.Array:

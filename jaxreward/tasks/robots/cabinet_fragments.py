@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import Template, make_vocabulary
+from jaxreward.records import Subgoal, Vocabulary
+from jaxreward.tasks.fragment_template import Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import panda_fragments as panda
 
 CONSTANTS = {
@@ -101,6 +101,37 @@ TERMS = (
              "bell(length(error(next_state) + jnp.array([0.03, 0.0, 0.0])), 0.05)", 1, NEAR),
     Template("fingers_wide", "shaping fingers", "How far the fingers are open, 1 being wide.",
              "12.5 * jnp.sum(next_state.data.qpos[7:9])", 1, (0.1, 0.2, 0.05)),
+)  # fmt: skip
+
+
+SUBGOALS = make_subgoals(
+    (
+        Subgoal(
+            words="bring the gripper to the handle",
+            directions=("error_metres", "error_fine", "error_coarse"), flags=("straddled",),
+            approaches=("closer", "near", "near_wide"), events=("near_sharp",),
+        ),
+        Subgoal(
+            words="put a finger on either side of it",
+            directions=("left_from_handle", "right_from_handle", "above_fine"), flags=("straddled", "approach"),
+            approaches=("above_closer", "straddling"), completions=("astride_potential",), events=("behind",),
+        ),
+        Subgoal(
+            words="pull the drawer out",
+            directions=("drawer_state", "drawer_scales"), flags=("drawer_scales",),
+            approaches=("drawer_pulled", "drawer_speed", "straddled_pull"), completions=("out_potential",),
+            events=("drawer_half", "drawer_moved"),
+        ),
+    ),
+    Template("is_open", "milestone drawer", "Whether the drawer is more than 0.39 m out.",
+             "(drawer(next_state) > OPEN).astype(jnp.float32)", 1, panda.DONE),
+    {"astride": "the fingers are on either side of the handle", "out": "the drawer is 20 cm out"},
+    '''
+def out(state):
+    """Whether the drawer is 20 cm out."""
+    return (drawer(state) > 0.2).astype(jnp.float32)
+''',
+    panda.DONE,
 )  # fmt: skip
 
 

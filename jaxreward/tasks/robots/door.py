@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Instruction, Vocabulary
+from jaxreward.records import Instruction, Subgoals, Vocabulary
 from jaxreward.tasks.metrics import Reached, WithExtraMetrics
 from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, Never, Slow
 from jaxreward.tasks.robots.physics import Data
@@ -167,6 +167,11 @@ class DoorOpen(WheelsTask):
         from jaxreward.tasks.robots.door_fragments import vocabulary
 
         return vocabulary(self.horizon)
+
+    def subgoals(self) -> Subgoals:
+        from jaxreward.tasks.robots.door_fragments import SUBGOALS
+
+        return SUBGOALS
 
 
 def _touched(state: RobotState) -> jax.Array:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Instruction, Vocabulary
+from jaxreward.records import Instruction, Subgoals, Vocabulary
 from jaxreward.tasks.metrics import WithExtraMetrics
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.pushing import Pushing
@@ -160,6 +160,11 @@ class PackagePush(WheelsTask):
         from jaxreward.tasks.robots.package_fragments import vocabulary
 
         return vocabulary(self.horizon)
+
+    def subgoals(self) -> Subgoals:
+        from jaxreward.tasks.robots.package_fragments import SUBGOALS
+
+        return SUBGOALS
 
 
 def _both_touch(state: RobotState) -> jax.Array:

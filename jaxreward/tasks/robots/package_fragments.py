@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import Template, make_vocabulary
+from jaxreward.records import Subgoal, Vocabulary
+from jaxreward.tasks.fragment_template import Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import wheels_fragments as wheels
 from jaxreward.tasks.robots.wheels_fragments import NEAR, SMALL, STEP, WAY
 
@@ -123,6 +123,37 @@ TERMS = (
     wheels.ACTION_COST,
     Template("time_cost", "penalty time", "Minus one, until the package is within half a metre of the goal.",
              "-(left(next_state) >= 0.5).astype(jnp.float32)", 1, SMALL),
+)  # fmt: skip
+
+
+SUBGOALS = make_subgoals(
+    (
+        Subgoal(
+            words="go behind the package, as seen from the goal",
+            directions=("behind_metres", "package_metres", "package_fine"), flags=("goal_course",),
+            approaches=("behind_closer", "behind_near"), events=("facing",),
+        ),
+        Subgoal(
+            words="put both hands to it",
+            directions=("hand_gaps", "package_fine"), flags=("hands_on", "hand_gaps_fine"),
+            approaches=("hands_closer", "hands_near", "hands_near_wide"), completions=("held_potential",),
+            events=("holding", "hand_touching"),
+        ),
+        Subgoal(
+            words="push it to the goal",
+            directions=("goal_metres", "goal_course", "goal_fine"), flags=("goal_left",),
+            approaches=("goal_closer", "held_way", "package_forward"), completions=("near_goal_potential",),
+            events=("goal_near", "goal_half"),
+        ),
+    ),
+    Template("on_goal", "milestone goal", "Whether the package is within 0.15 m of the goal.",
+             "(left(next_state) < 0.15).astype(jnp.float32)", 1, wheels.DONE),
+    {
+        "held": "both hands are within 2 cm of the package",
+        "near_goal": "the package is within half a metre of the goal",
+    },
+    wheels.NEAR_GOAL,
+    wheels.DONE,
 )  # fmt: skip
 
 

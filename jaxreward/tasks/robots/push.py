@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.records import Instruction, Vocabulary
+from jaxreward.records import Instruction, Subgoals, Vocabulary
 from jaxreward.tasks.metrics import WithExtraMetrics
 from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask, with_bodies
 from jaxreward.tasks.robots.physics import Data, own_model
@@ -165,6 +165,11 @@ class PandaPush(PandaTask):
         from jaxreward.tasks.robots.push_fragments import vocabulary
 
         return vocabulary(self.horizon)
+
+    def subgoals(self) -> Subgoals:
+        from jaxreward.tasks.robots.push_fragments import SUBGOALS
+
+        return SUBGOALS
 
 
 def _gap(away: jax.Array) -> jax.Array:

@@ -23,6 +23,19 @@ NEAR = (1.0, 2.0, 0.5)
 WAY = (30.0, 100.0, 10.0)
 STEP = (3.0, 10.0, 1.0)
 SMALL = (0.1, 0.3, 0.03)
+DONE = (5.0, 10.0, 2.0)
+
+TOUCHING = '''
+def touching(state):
+    """Whether a hand is within 2 cm."""
+    return (state.info["hand_gaps"].min() < 0.02).astype(jnp.float32)
+'''
+NEAR_GOAL = '''
+def near_goal(state):
+    """Whether what is brought to the goal is within half a metre of it."""
+    return (left(state) < 0.5).astype(jnp.float32)
+'''
+"""Helpers of subgoals."""
 
 
 def hand_features(thing: str) -> tuple[Template, ...]:
