@@ -13,7 +13,17 @@ import numpy as np
 from jaxreward.devices import supported
 from jaxreward.programs import Checker
 from jaxreward.tasks import make_task
-from jaxreward.training import PPO, Checkpointing, Execution, Interrupted, Progress, Rung, compiled, train, trainer
+from jaxreward.training import (
+    PPO,
+    Checkpointing,
+    Execution,
+    Interrupted,
+    Progress,
+    Rung,
+    compiled,
+    population_training,
+    train,
+)
 from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import STRUCTURES
@@ -77,11 +87,11 @@ def results_do_not_depend_on_devices(programs: Any, execution: Execution) -> Any
 
 
 def survivors_are_dealt_out_anew(programs: Any, execution: Execution, alone: Any) -> None:
-    trainer.worth_compacting = lambda *_: True
+    population_training.worth_compacting = lambda *_: True
     cut = train(TASK, programs, SMALL, rungs=[RUNG], execution=replace(execution, devices=THREE), **OPTIONS)
     assert cut.chunks == (1, 1, 1), cut.chunks
     same(alone, cut, np.flatnonzero(cut.stopped == 0))
-    trainer.worth_compacting = lambda *_: False
+    population_training.worth_compacting = lambda *_: False
     carried = train(TASK, programs, SMALL, rungs=[RUNG], execution=replace(execution, devices=THREE), **OPTIONS)
     assert set(carried.chunks) <= {1, 2}
     same(alone, carried, np.flatnonzero(carried.stopped == 0))

@@ -141,7 +141,7 @@ def test_survivors_of_a_rung_equal_an_uninterrupted_training(whole, passed):
 def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch, execution):
     """With a threshold between the candidates' successes, the rest trains on in a smaller chunk. Stepwise
     chunks are made up to what `common_size` says by rows that nobody asks for."""
-    monkeypatch.setattr("jaxreward.training.trainer.worth_compacting", lambda *_: True)
+    monkeypatch.setattr("jaxreward.training.population_training.worth_compacting", lambda *_: True)
     programs, settings = mixed[:4], budget(tiny, 6)
     point = int(np.flatnonzero(passed.steps == 2 * tiny.batch)[0])
     success = passed.success_curve[:, :, point].mean(1)
@@ -164,7 +164,7 @@ def test_survivors_of_halving_and_pruning_are_those_of_an_uninterrupted_training
     easy, mixed, tiny, whole, passed, monkeypatch
 ):
     """Half goes on after two updates, and what cannot win after four does not: the same agents and the same curves."""
-    monkeypatch.setattr("jaxreward.training.trainer.worth_compacting", lambda *_: True)
+    monkeypatch.setattr("jaxreward.training.population_training.worth_compacting", lambda *_: True)
     point = int(np.flatnonzero(passed.steps == 2 * tiny.batch)[0])
     best = sorted(range(4), key=lambda k: -passed.success_curve[k, :, point].mean())[:2]
     rungs = [Rung(2 * tiny.batch, keep=0.5), Rung(4 * tiny.batch, prune=True, incumbent=50.0)]

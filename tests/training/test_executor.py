@@ -205,7 +205,7 @@ def test_chunks_that_continue_after_a_rung_are_not_compiled_again(corridor, four
         POPULATIONS.room_for(1),
     ):  # nothing is found again but what a chunk holds
         patch.setattr(POPULATIONS, "at_least", lambda _: None)
-        patch.setattr("jaxreward.training.trainer.worth_compacting", lambda *_: False)
+        patch.setattr("jaxreward.training.population_training.worth_compacting", lambda *_: False)
         patch.setattr("jaxreward.training.fused.compile_for", counted)
         cut = train(corridor, four, tiny, rungs=[Rung(2 * tiny.batch, keep=0.5)], execution=execution, **budget(tiny))
     assert len(cut.chunks) == 2 and len(compiled) == 4

@@ -17,8 +17,9 @@ from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.imitation.experts import Imitation
 from jaxreward.training.imitation.methods import Method
 from jaxreward.training.plan import EVAL_EPISODES
+from jaxreward.training.population_training import Progress
 from jaxreward.training.result import TrainResult
-from jaxreward.training.trainer import Progress, train
+from jaxreward.training.trainer import train
 
 
 def imitate(
