@@ -11,13 +11,14 @@ RUN := $(VENV)/.run-ready
 DEV := $(VENV)/.dev-ready
 DOCS = NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --config-file docs/config/mkdocs.yml
 
-.PHONY: help install evolve test lint docs bench clean
+.PHONY: help install evolve test test-long lint docs bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make install  set up .venv with the package, its extras and the development tools"
 	@echo "make evolve   find an interface for xland-easy (minutes on two cores, no API key)"
-	@echo "make test     the test suite, without the tests marked slow"
+	@echo "make test     the test suite, without the tests marked long or slow"
+	@echo "make test-long  the tests marked long, which CI runs too"
 	@echo "make lint     ruff, formatting, pyright and the links of the documentation"
 	@echo "make docs     the documentation as a site, in site/"
 	@echo "make bench    candidates per hour: together against one by one"
@@ -33,7 +34,10 @@ evolve: $(RUN)
 	@$(PY) scripts/evolve.py --task xland-easy --baselines sparse best-of-n $(ARGS)
 
 test: $(DEV)
-	@$(PY) -m pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	@$(PY) -m pytest -m "not slow and not long" -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+test-long: $(DEV)
+	@$(PY) -m pytest -m "long and not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 lint: $(DEV)
 	@$(PY) -m ruff check

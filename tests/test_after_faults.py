@@ -64,6 +64,7 @@ def agree(report: dict, complete: bool = True) -> None:
         assert sum(b.cost_usd for b in booked) == pytest.approx(said.usd)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "status", "says", "remedy"),
     [
@@ -108,6 +109,7 @@ def test_a_cap_holds_over_best_of_n_and_resumption(capsys):
     assert sum(len(e.results) for e in inner if e.type == "trained") == 6
 
 
+@pytest.mark.long
 def test_charged_calls_without_a_reply_are_counted(capsys):
     script = [Answer(reward(0), usage=USAGE), Answer("x" * 4000, cut_after=200), Answer("y", cut_after=20)]
     with ChatServer(lambda _, n: script[n] if n < 3 else good(_, n)) as server:

@@ -46,6 +46,7 @@ def test_a_seed_that_diverged_does_nothing_of_it(trained):
     assert lost.alignment(0).mean == pytest.approx(each[1:].sum() / 3)
 
 
+@pytest.mark.long
 def test_of_one_seed_the_error_is_what_episodes_allow():
     alone = train(TASK, [Program.default(TASK)], QUICK, seeds=1, steps=1024).alignment(0)
     assert alone is not None and alone.se == pytest.approx(np.sqrt(alone.mean * (1 - alone.mean) / alone.episodes))

@@ -199,6 +199,7 @@ def test_steps_that_are_not_known_are_in_no_set() -> None:
     assert data.transitions.next_states[0][:2, 0].tolist() == [7, 1]
 
 
+@pytest.mark.long
 def test_the_task_and_the_missions_are_told_where_they_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

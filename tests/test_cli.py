@@ -318,6 +318,7 @@ def test_a_task_has_its_learner_by_default(capsys):
     assert status == 0 and ppo["envs"] == 32 and ppo["bootstrap"]
 
 
+@pytest.mark.long
 def test_options_of_a_task(capsys):
     arguments = ("--task", "panda-tracking", "--task-arg", "speed_scale=2", "--task-arg=radius-scale=1.5")
     status, out, _ = outcome(capsys, "evolve", *arguments, "--dry-run", "--json")
@@ -334,6 +335,7 @@ def test_options_of_a_task(capsys):
         assert status == 2 and "xland-easy has no option 'size'; it has horizon=80" in err
 
 
+@pytest.mark.long
 def test_a_file_is_a_task(capsys, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("from jaxreward.tasks.probe import Probe\n\n\nclass Mine(Probe):\n    pass\n")
@@ -372,6 +374,7 @@ def test_check_says_what_a_program_costs_and_what_is_wrong(capsys, tmp_path):
     assert rows[1]["failure"]["stage"] == "guard" and rows[1]["failure"]["line"] == 1
 
 
+@pytest.mark.long
 def test_train_gives_a_row_for_every_interface(capsys, tmp_path):
     plot = tmp_path / "curves.png"
     status, out, err = outcome(
@@ -388,6 +391,7 @@ def test_train_gives_a_row_for_every_interface(capsys, tmp_path):
     assert "return" in err and plot.stat().st_size > 1000
 
 
+@pytest.mark.long
 def test_doctor_passes_on_this_machine(capsys, tmp_path):
     status, out, err = outcome(capsys, "doctor", "--out", str(tmp_path), "--json")
     report = json.loads(out.splitlines()[-1])
@@ -396,6 +400,7 @@ def test_doctor_passes_on_this_machine(capsys, tmp_path):
     assert names == {"versions", "extras", "devices", "disk", "sandbox", "training"}
 
 
+@pytest.mark.long
 def test_evolve_prints_its_documented_object(capsys, tmp_path):
     status, out, err = outcome(
         capsys, "evolve", "--task", "probe-choice", "--task-arg", "length=5", "--candidates", "2", "--generation", "2",

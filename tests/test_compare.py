@@ -207,6 +207,7 @@ def test_a_folder_with_other_settings_is_refused(copy: Path, tiny: str):
     assert log_of(copy, CELLS[0]).read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_failed_cell_is_reported_and_the_others_continue(
     copy: Path, tiny: str, whole: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -266,6 +267,7 @@ def test_interrupts_and_exits_end_the_comparison(
         compare_command(["--config", tiny, "--out", str(copy)])
 
 
+@pytest.mark.long
 def test_added_searches_join_the_comparison(copy: Path, tiny: str, whole: Path):
     """Only the new strategy on the command line, and the table of both; at another budget nothing is trained."""
     shutil.rmtree(copy / "shards")
@@ -282,6 +284,7 @@ def test_added_searches_join_the_comparison(copy: Path, tiny: str, whole: Path):
     assert table(copy) == table(whole) and figures(copy) == figures(whole)
 
 
+@pytest.mark.long
 def test_shards_of_another_number_go_on_in_the_same_folder(copy: Path, tiny: str, whole: Path):
     shutil.rmtree(copy / "shards")
     shutil.rmtree(copy / "probe-choice" / CELLS[3])
@@ -310,6 +313,7 @@ def test_a_dead_endpoint_can_be_tried_again(
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_signal_stops_it_and_the_same_command_goes_on(
     copy: Path, tiny: str, whole: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -346,6 +350,7 @@ def test_a_dry_run_lists_the_cells_and_leaves_nothing(
     assert sorted(copy.rglob("*")) == before
 
 
+@pytest.mark.long
 def test_compiled_programs_are_forgotten_before_each_cell(copy: Path, tiny: str, monkeypatch: pytest.MonkeyPatch):
     """Else the device seconds of a search would depend on which ran before it."""
     for cell in CELLS[:2]:

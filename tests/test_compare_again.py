@@ -278,6 +278,7 @@ def test_litellm_is_asked_when_there_is_something_to_hide(monkeypatch: pytest.Mo
 # ---- an observation that was moved
 
 
+@pytest.mark.long
 def test_a_search_is_resumed_with_an_observation_that_was_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Also where its old place now holds another: the copy is what counts."""
     old, new = tmp_path / "x.py", tmp_path / "y.py"

@@ -14,9 +14,11 @@ from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.finished_searches import SearchKey
 from jaxreward.comparison.outcome import _Budgeted, _require_equal_budgets
 from jaxreward.errors import ChangedSetting, InvalidSetting, UnknownName, UserError
-from jaxreward.evolution.costs import search_s, search_steps
+from jaxreward.evolution.costs import cost_s, search_s, search_steps
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.runs.toml import flat
+from jaxreward.search.confirmation import AT_ONCE, MOST
 from jaxreward.training import PPO, quick_real
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,6 +69,7 @@ def test_an_unknown_name_comes_with_the_nearest(options: list[str], kind: str, n
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_a_cost_that_nobody_can_confirm_leaves_nothing(tmp_path: Path):
     options = ["--proposers", "llm", "--model", "openai/x", "--price", "openai/x=900,9000"]
     with pytest.raises(UserError, match="nobody can be asked"):
@@ -173,3 +176,15 @@ def test_searches_end_at_equal_environment_steps():
     assert search_steps(unlimited) == 200_000
     task = unlimited.make_task()
     assert search_s(cells[0].settings, task) == pytest.approx(0.14 * search_s(unlimited, task))
+
+
+def test_what_is_confirmed_is_counted_once_and_not_beyond_a_limit():
+    plain = EvolveSettings(task="xland-easy", candidates=30, seeds=2, steps=1000, generation=8)
+    confirmed, task = dataclasses.replace(plain, confirm_seeds=5), plain.make_task()
+    assert search_steps(confirmed) == search_steps(plain) + MOST * 5 * 1000
+    alone = cost_s(task, plain.hyper, AT_ONCE, 5, 1000, episodes=plain.eval_episodes)
+    assert search_s(confirmed, task) == pytest.approx(search_s(plain, task) + alone)
+    limited = dataclasses.replace(confirmed, max_env_steps=20_000)
+    assert search_steps(limited) == 20_000 + 8 * 2 * 1000
+    roomy = dataclasses.replace(confirmed, max_env_steps=10**6)
+    assert search_steps(roomy) == search_steps(confirmed)

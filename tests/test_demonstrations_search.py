@@ -100,6 +100,7 @@ def test_the_policy_of_the_final_training_is_kept(whole: Any, corridor: Task) ->
     assert digest == outcome.best.candidate.summary.digest
 
 
+@pytest.mark.long
 def test_a_search_tells_what_its_data_are(settings: EvolveSettings, corridor: Task, tmp_path: Path) -> None:
     told = list[str]()
 
@@ -119,6 +120,7 @@ def test_the_report_tells_success_from_fitness(whole: Any, tmp_path: Path) -> No
     assert '"metric":"fitness"' in text
 
 
+@pytest.mark.long
 def test_an_expansion_adds_terms_of_what_its_policy_did(
     settings: EvolveSettings, machine: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +156,7 @@ def test_an_expansion_adds_the_episodes_of_a_policy_and_everyone_is_scored_again
     assert (path / "demonstrations" / f"expansion-{expansion.candidate.id}.npz").exists()
 
 
+@pytest.mark.long
 def test_a_search_killed_after_any_event_resumes_to_the_same_end(
     whole: Any, settings: EvolveSettings, machine: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.long
 def test_a_search_whose_programs_are_all_rejected_has_failed(capsys):
     status, out, _ = answered(capsys, BAD, *SMALL)
     assert status == 0, "it goes on"

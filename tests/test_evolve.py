@@ -84,6 +84,7 @@ def test_weights_are_tuned_before_a_candidate_trains(tuned, machine):
     assert outcome.progress.spent.env_steps == sum(r.env_steps for r in trained)
 
 
+@pytest.mark.long
 def test_a_run_stopped_after_tuning_resumes_without_tuning_again(tuned, machine, tmp_path, monkeypatch):
     train, update, updates, taken = candidate_trainer.train, Chunk.update, [0], dict[str, int]()
 
@@ -148,6 +149,7 @@ def test_a_run_killed_after_any_event_resumes_to_the_same_end(whole, machine, tm
         assert (copy / "best_interface.py").read_text() == (path / "best_interface.py").read_text()
 
 
+@pytest.mark.long
 def test_a_recorded_run_replays_to_the_same_log(whole, machine, tmp_path):
     _, path = whole
     options = started_settings(path).option  # spelled out, as a command finds them in the recording
@@ -208,6 +210,7 @@ def test_the_settings_of_a_replay_reproduce_it(whole, tmp_path):
     assert (again.seed, again.proposer, again.recording) == (7, "replay", path)
 
 
+@pytest.mark.long
 def test_a_finished_run_continues_with_a_larger_budget(whole, machine, tmp_path):
     _, path = whole
     shutil.copytree(path, tmp_path / "run")
@@ -257,6 +260,7 @@ def test_best_of_n_has_the_budget_of_the_search(machine, tmp_path):
     assert sum(len(e.event.results) for e in inner if isinstance(e.event, Trained)) == 6
 
 
+@pytest.mark.long
 def test_a_run_killed_between_chunks_or_baselines_resumes_to_the_same_end(machine, tmp_path):
     """One candidate a chunk and two baselines: checkpoints of one are not taken for another."""
     whole = tmp_path / "whole"
@@ -269,6 +273,7 @@ def test_a_run_killed_between_chunks_or_baselines_resumes_to_the_same_end(machin
     assert substance(tmp_path / "cut" / "run") == substance(whole / "run")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["observation", "reward"])
 def test_an_ablation_changes_one_half_only(machine, tmp_path, part):
     outcome = run(machine, tmp_path, evolve=part, final_seeds=0, baselines=())

@@ -81,6 +81,7 @@ def test_later_generations_compile_nothing(tmp_path, task_of, checker, monkeypat
     assert without[-1] > without[0], "as new programs bring new parts"
 
 
+@pytest.mark.long
 def test_it_is_said_what_is_checked_and_what_the_bank_leaves_out(tmp_path, task_of, checker, monkeypatch):
     monkeypatch.setattr("jaxreward.training.banks._EXPECTED_NODES", 60)
     watcher, given = Counting([]), Objects(vocabulary=MANY)

@@ -133,6 +133,7 @@ def run(code: str, env: dict[str, str], cwd: Path) -> str:
 # ---- the core
 
 
+@pytest.mark.long
 def test_the_core_requires_what_is_imported_and_nothing_else():
     of_extras = set[str]().union(*(packages_of(name) for name in EXTRAS))
     core = named(PROJECT["dependencies"])
@@ -174,6 +175,7 @@ print(json.dumps({"failed": failed, "pages": pages, "out": out.getvalue()}))
 """
 
 
+@pytest.mark.long
 def test_without_extras_every_other_module_and_every_help_page_is_there(light: dict[str, str], tmp_path: Path):
     seen = json.loads(run(EVERY_MODULE, light, tmp_path))
     assert set(seen["failed"]) == set(NEEDS), seen["failed"]
@@ -230,6 +232,7 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
+@pytest.mark.long
 def test_the_trainer_and_the_search_import_no_extra_that_is_installed(tmp_path: Path):
     loaded = set(json.loads(run(IMPORTED, {**os.environ, "PYTHONPATH": str(ROOT)}, tmp_path)))
     assert "jaxreward.evolution.loop" in loaded

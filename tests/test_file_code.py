@@ -149,6 +149,7 @@ def test_the_functions_of_a_task_that_a_file_makes_itself_count(folder: Path):
     assert difference("task", before.parts, code("made.py").parts) == "GAIN was 2.0 and is 3.0"
 
 
+@pytest.mark.long
 def test_asking_records_the_code_and_is_refused_with_another(folder: Path):
     settings = EvolveSettings(task=str(folder / "mine.py"), strategy=str(folder / "climb.py"), proposer="manual")
     settings = dataclasses.replace(settings, name="run", candidates=2, out=folder / "runs")

@@ -162,6 +162,7 @@ def test_the_class_must_be_the_same(tmp_path, monkeypatch):
     assert not lead_to_the_same("b.py", f"{tmp_path}/a.py")
 
 
+@pytest.mark.long
 def test_lists_and_exported_modules_show_the_name_of_the_file(sent, capsys):
     assert str(sent.file) not in outcome(capsys, "runs", "list")[1]
     _, out, _ = outcome(capsys, "runs", "show", "sent")

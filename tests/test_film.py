@@ -151,6 +151,7 @@ def agent(task_of):
     return task, program, variables
 
 
+@pytest.mark.long
 def test_a_film_shows_three_episodes_with_their_terms(agent, tmp_path):
     task, program, variables = agent
     drawn: list[tuple[int, int]] = []
@@ -232,6 +233,7 @@ def test_the_policy_of_a_run_is_that_which_was_kept(agent, tmp_path):
     assert said
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("warm")
 def test_an_interface_is_trained_and_filmed(tmp_path, capsys):
     (tmp_path / "mine.py").write_text("# Task: probe-choice (by hand)\n" + SEES)

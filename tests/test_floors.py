@@ -167,6 +167,7 @@ def test_a_forbidden_import_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert trespasses(file) == []
 
 
+@pytest.mark.long
 def test_no_private_jax_and_no_interface_is_imported():
     for path in sources("jaxreward", "kernels", "scripts", "benchmarks"):
         for line, name in imports(path):

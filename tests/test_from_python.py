@@ -111,6 +111,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_call_is_the_command_with_the_same_settings(capsys):
     run = jr.evolve("probe-choice", **SMALL)
     out, err = capsys.readouterr()
@@ -124,6 +125,7 @@ def test_a_call_is_the_command_with_the_same_settings(capsys):
     assert started(run.path).command.startswith("jaxreward.evolve(task='probe-choice', strategy='limen'")
 
 
+@pytest.mark.long
 def test_a_run_is_read_played_reported_and_goes_on(capsys):
     run = jr.evolve("probe-choice", name="first", **SMALL)
     assert (run.standing, run.cause, run.reason) == ("finished", EndCause.CANDIDATES, "all candidates are trained")
@@ -172,6 +174,7 @@ def test_a_run_is_read_played_reported_and_goes_on(capsys):
         jr.open_run("runs/firts")
 
 
+@pytest.mark.long
 def test_a_replay_has_the_options_of_its_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Half of the programs are new where a model chooses them, which a replay has no model to say."""
     monkeypatch.chdir(tmp_path)
@@ -183,6 +186,7 @@ def test_a_replay_has_the_options_of_its_recording(tmp_path: Path, monkeypatch: 
     assert known == found
 
 
+@pytest.mark.long
 def test_objects_search_and_the_same_objects_go_on():
     own: dict[str, Any] = {"strategy": Climb(first=1), "proposer": Scaled, "name": "own"}
     seen: list[Any] = []
@@ -220,6 +224,7 @@ def test_objects_search_and_the_same_objects_go_on():
         jr.open_run(run.path, task=Bit(length=7))
 
 
+@pytest.mark.long
 def test_the_command_line_does_not_go_on_with_objects_of_python(capsys):
     jr.evolve(Bit(), name="own", **SMALL)
     from tests.test_cli import outcome
@@ -229,6 +234,7 @@ def test_the_command_line_does_not_go_on_with_objects_of_python(capsys):
     assert "give its call of jaxreward.evolve again" in outcome(capsys, "runs", "show", "own")[1]
 
 
+@pytest.mark.long
 def test_an_exception_of_on_generation_pauses_the_run_and_is_raised():
     def stop(generation: jr.CompletedGeneration) -> None:
         if generation.index == 0:
@@ -243,6 +249,7 @@ def test_an_exception_of_on_generation_pauses_the_run_and_is_raised():
     assert events(cut.path) == events(whole.path)
 
 
+@pytest.mark.long
 def test_an_interrupt_pauses_the_run_and_is_raised():
     import signal
 
@@ -323,6 +330,7 @@ def test_a_run_in_which_nothing_was_trained_warns_and_begins_again():
         run.policy()
 
 
+@pytest.mark.long
 def test_a_new_run_is_numbered(monkeypatch):
     (Path("runs") / "probe-choice-limen-0-2").mkdir(parents=True)
     assert jr.evolve("probe-choice", **SMALL).path.name == "probe-choice-limen-0"

@@ -206,6 +206,7 @@ def test_votes_that_are_typed_ahead_count(tmp_path, typed):
     assert stopped is not None and stopped.cause is EndCause.PEOPLE
 
 
+@pytest.mark.long
 def test_a_task_that_cannot_be_drawn_is_refused_before_anything_starts(tmp_path):
     class Blind:
         name = "blind"
@@ -220,6 +221,7 @@ def test_a_task_that_cannot_be_drawn_is_refused_before_anything_starts(tmp_path)
     assert error.value.settings == ("strategy", "option")
 
 
+@pytest.mark.long
 def test_a_search_that_people_judge_stops_for_votes_and_shows_their_remarks(tmp_path, checker, task_of):
     task = task_of("probe-choice")
     settings = dataclasses.replace(SETTINGS, out=tmp_path, name="run")
@@ -257,6 +259,7 @@ PROGRAM = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["files", "terminal"])
 def test_by_hand_programs_and_votes_are_both_asked_for(tmp_path, how, checker, task_of):
     task = task_of("probe-choice")

@@ -55,6 +55,7 @@ def test_on_a_cpu_the_defaults_are_what_they_were():
     }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["xland-easy", "hopper"])
 def test_devices_differ_in_the_fields_of_the_table_alone(name: str):
     """So what a language model is told of the learner does not depend on the device."""

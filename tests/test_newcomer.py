@@ -91,6 +91,7 @@ def test_plain_arrays_of_another_simulator_do_as_well(folder: Path, capsys: Any)
     assert found.source == "imported" and found.ended.all() and found.lengths.tolist() == list(map(len, actions))
 
 
+@pytest.mark.long
 def test_the_task_of_a_search_is_the_one_of_its_data(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
     words = ["probe-corridor", "--task-arg", "length=3", "--by", "random", "--solved", "--episodes", "4"]

@@ -92,6 +92,7 @@ def test_a_strategy_and_a_proposer_in_files_search(folder, capsys):
     assert Path("runs/run/proposer.py").read_text() == PROPOSER
 
 
+@pytest.mark.long
 def test_a_run_with_files_goes_on_where_they_are_named_again(folder, capsys):
     own = ("--strategy", "climb.py", "--proposer", "fixed.py")
     assert outcome(capsys, "evolve", *SMALL, *own)[0] == 0

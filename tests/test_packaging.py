@@ -113,6 +113,7 @@ def test_the_version_equals_that_of_pyproject():
     assert PROJECT["project"]["version"] == jaxreward.__version__
 
 
+@pytest.mark.long
 def test_the_wheel_holds_every_module_and_every_program_text(tmp_path: Path):
     (tmp_path / "tree").mkdir()
     tree = copy_of_the_tree(tmp_path / "tree")
@@ -143,6 +144,7 @@ def test_the_links_of_a_checkout_lead_to_the_folders_at_the_top():
         assert (ROOT / "jaxreward" / name).resolve() == ROOT / name
 
 
+@pytest.mark.long
 def test_scripts_run_by_path_from_anywhere(tmp_path: Path):
     def started(name: str) -> subprocess.Popen[str]:
         words = [sys.executable, "-I", str(ROOT / "scripts" / f"{name}.py"), "--help"]

@@ -65,6 +65,7 @@ def test_a_section_adds_up():
     assert "of 2 devices" in page and "device" not in section("generation 4", 1.0, {"propose": 0.5}, {}, devices=2)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("unoptimised")
 def test_a_run_writes_its_profile_and_a_trace(task_of, checker, tmp_path):
     settings = EvolveSettings(

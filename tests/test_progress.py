@@ -159,6 +159,7 @@ def test_runs_that_call_it_progress_go_on(tmp_path: Path) -> None:
     assert with_defaults(read_config(tmp_path), "limen")["stages"] is True
 
 
+@pytest.mark.long
 def test_without_it_success_alone_counts(settings: EvolveSettings, tmp_path: Path, checker: Any) -> None:
     task = Long("corridor", length=12)
     plain = replace(settings, out=tmp_path, stages=False, candidates=2, generation=2)

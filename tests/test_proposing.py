@@ -251,6 +251,7 @@ def test_a_replay_stops_where_its_recording_stopped(machine, tmp_path):
     assert substance(tmp_path / "b") == substance(tmp_path / "a")
 
 
+@pytest.mark.long
 def test_a_replay_of_a_run_that_was_extended_takes_the_same_generations(machine, tmp_path):
     """With the last budgets alone the first generation would have been larger."""
     search(machine, tmp_path / "a", Scripted({}), candidates=1)

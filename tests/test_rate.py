@@ -106,6 +106,7 @@ def test_the_best_and_baselines_are_rated_by_frames_alone(run, capsys):
     assert not read_transcript(run / "transcripts" / "exchanges.jsonl")  # caps of the search do not count them
 
 
+@pytest.mark.long
 def test_what_is_rated_stands_beside_success(run):
     with ChatServer(lambda body, n: rating(2 if "sparse" in json.dumps(body) else 5, "it stands still")) as server:
         assert rate(run, server.url) == 0
@@ -160,6 +161,7 @@ def test_votes_that_cannot_be_read_are_asked_for_once_more(run, capsys):
     assert "no answer about the agents of best can be used" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_cap_holds_and_nothing_is_lost(run, capsys):
     with ChatServer(lambda body, n: rating(3)) as server:
         assert rate(run, server.url, "--max-requests", "6") == 2
@@ -212,6 +214,7 @@ def test_what_is_shown_does_not_depend_on_rewards(run):
     assert len(found) == 2 * SEEDS and all(not e.paid for evidence in found for e in evidence.episodes)
 
 
+@pytest.mark.long
 def test_a_dead_model_costs_nothing(run, capsys):
     assert rate(run, f"http://127.0.0.1:{closed_port()}/v1", "--wait-s", "0", "--retries", "0") == 2
     said = capsys.readouterr().err
@@ -219,6 +222,7 @@ def test_a_dead_model_costs_nothing(run, capsys):
     assert not (run / RATINGS).exists()
 
 
+@pytest.mark.long
 def test_ratings_of_another_program_are_not_shown(run):
     with ChatServer(lambda body, n: rating(3)) as server:
         assert rate(run, server.url) == 0
@@ -280,6 +284,7 @@ def test_no_rating_is_read_from_other_words(text):
     assert isinstance(read_rating(text, "stop"), Failure)
 
 
+@pytest.mark.long
 def test_a_film_is_of_a_policy(run, checker):
     """The same program, trained again for longer, is filmed anew."""
     settings = started_settings(run)

@@ -130,6 +130,7 @@ class Spent(Designer):
         return dataclasses.replace(found, spent=spent)
 
 
+@pytest.mark.long
 def test_what_is_trained_is_judged_though_the_proposers_budget_is_spent(tmp_path):
     import jaxreward as jr
 
@@ -141,17 +142,20 @@ def test_what_is_trained_is_judged_though_the_proposers_budget_is_spent(tmp_path
     assert len(seen(events)) == sum(len(e.results) for e in events if isinstance(e, Trained)) == 2
 
 
+@pytest.mark.long
 def test_a_run_that_was_cut_off_goes_on_alike(whole, checker, tmp_path):
     search(checker, tmp_path, candidates=2)
     search(checker, tmp_path, candidates=4, resume=True)
     assert seen([e.event for e in read_log(tmp_path / "run" / "events.jsonl")]) == seen(whole[0])
 
 
+@pytest.mark.long
 def test_what_was_recorded_is_replayed_with_what_was_seen(whole, checker, tmp_path):
     events = search(checker, tmp_path, proposer="replay", recording=whole[1] / "run")
     assert seen(events) == seen(whole[0]) and asked(events) == asked(whole[0])
 
 
+@pytest.mark.long
 def test_a_reward_that_succeeds_without_doing_as_told_is_caught_and_mended(checker, tmp_path):
     """Success alone would keep it."""
     import jaxreward as jr
@@ -213,6 +217,7 @@ def test_an_attribute_of_that_name_is_no_instruction():
     assert card(task).instruction is None
 
 
+@pytest.mark.long
 def test_a_metric_for_every_subtask_is_needed_to_judge(checker, tmp_path):
     task = Told()
     object.__setattr__(task, "subtasks", Instruction(words="Go.", subtasks=(Subtask(name="a", words="do"),)))
@@ -251,6 +256,7 @@ def test_subtasks_are_read_as_they_are_written():
     assert [(s.name, s.words) for s in read_subtasks(words)] == [("reach", "come near: nearer"), ("pull", "now")]
 
 
+@pytest.mark.long
 def test_agents_go_on_from_the_policy_of_the_best(checker, tmp_path):
     """A program of the second iteration, trained from the policy of its parent, gives what the search has."""
     events = search(checker, tmp_path, option=("samples=2", "warm=true"), evolve="reward", steps=256)

@@ -70,6 +70,7 @@ def test_a_run_goes_on_with_the_learner_that_it_began_with(searched, capsys):
     assert "--ppo is for --learner ppo, and this is --learner sac" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_python_takes_the_object(tmp_path):
     small = jr.SAC(envs=8, unroll=2, updates=2, batch_size=16, warmup=16, hidden=(8,), value_hidden=(8,))
     common: dict[str, Any] = {

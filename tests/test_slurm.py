@@ -179,6 +179,7 @@ def test_the_page_has_the_four_scripts():
         assert set(said) <= OF_SLURM and {"gres", "time", "signal", "requeue"} <= set(said)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", SCRIPTS, ids=["one", "eight", "array", "shards"])
 def test_a_script_of_the_page_plans_and_is_requeued(block: str, tmp_path, monkeypatch, capsys):
     array = "7" if "--array" in block else ""

@@ -182,6 +182,7 @@ def test_text_requests_cost_no_attempts(whole):
     assert all(main.progress.results[r.id].words and not main.progress.results[r.id].score for r in words)
 
 
+@pytest.mark.long
 def test_killed_at_every_event_and_resumed_the_end_is_the_same(whole, tmp_path):
     name, _, out = whole
     lines = (out / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)

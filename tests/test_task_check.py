@@ -177,6 +177,7 @@ def test_check_reports_all_mistakes_of_a_task(tmp_path, capsys):
     assert all(finding["line"] for finding in row["findings"])
 
 
+@pytest.mark.long
 def test_check_distinguishes_tasks_from_programs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     key = 'jax.random.key_data(state["key"])'

@@ -14,7 +14,7 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup, task_card
 from jaxreward.evolution.vocabulary import FILE, merged, read_vocabulary, search_vocabulary, write_vocabulary
 from jaxreward.proposers.genetic.lexicon import Lexicon
-from jaxreward.records import Fragment, Vocabulary
+from jaxreward.records import Fragment, Subgoals, Vocabulary
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO
 from tests.silent import Silent
@@ -88,7 +88,18 @@ def test_what_a_task_calls_its_discount_is_the_learners(without_play):
         def vocabulary(self) -> Vocabulary:
             return OWN.model_copy(update={"constants": {"UNIT": "2.0", "D": "0.5"}, "discount": "D"})
 
-    assert search_vocabulary(SETTINGS, WithOwn())[0].constants == {"UNIT": "2.0", "D": "0.9"}
+    found, _ = search_vocabulary(dataclasses.replace(SETTINGS, vocabulary="auto"), WithOwn())
+    assert found.constants == {"UNIT": "2.0", "D": "0.9"}
+
+
+def test_a_discount_is_one_of_the_constants():
+    with pytest.raises(ValueError, match="discount names 'D', which is none of the constants"):
+        Vocabulary(constants={"E": "0.9"}, discount="D")
+
+
+def test_a_discount_of_subgoals_counts_where_the_task_has_the_constant_too():
+    subgoals = Subgoals(vocabulary=Vocabulary(constants={"G": "0.9"}, discount="G"))
+    assert subgoals.joined(Vocabulary(constants={"G": "0.3"})).constants == {"G": "0.9"}
 
 
 @pytest.mark.parametrize("name", ["xland-hard", "door-open"])

@@ -27,7 +27,7 @@ from jaxreward.training import PPO
 from tests.silent import Silent
 from tests.substance import substance
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
+pytestmark = [pytest.mark.usefixtures("unoptimised", "unsynced"), pytest.mark.long]
 
 WRONG = "def compute_reward(state, action, next_state):\n    return 40.0 * next_state.lamp - 20.0\n"
 

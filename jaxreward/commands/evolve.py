@@ -19,7 +19,7 @@ from jaxreward.reports.page import write_report
 from jaxreward.runs import StopSignal
 from jaxreward.runs.run import require_new
 
-MACHINE = ("memory_gb", "chunk", "collector", "compile", "population")
+MACHINE = ("executor", "ray_address", "ray_workers", "memory_gb", "chunk", "collector", "compile", "population")
 TOPICS: dict[str, tuple[str, ...]] = {
     "search": ("task", "task_arg", "strategy", "option", "bandit", "ablations", "proposer", "recording", "vocabulary",
                "blocks", "surrogate", "stages", "evolve", "observation", "judge", "generation", "seed"),

@@ -189,7 +189,7 @@ def _recorded(recording: Path) -> dict[str, Any]:
         return {}
     values = values_of(EvolveSettings, read_config(recording), str(config))
     skip = {"out", "name", "resume", "profile", "track", "dry_run", "json", "memory_gb", "unsafe_no_sandbox"}
-    skip |= {"proposer", "recording", "llm.prompts", *OF_GENETIC}
+    skip |= {"executor", "ray_address", "ray_workers", "proposer", "recording", "llm.prompts", *OF_GENETIC}
     if not values.get("filter_steps", 0):  # without a short rung nobody chose the threshold that is written there
         skip.add("filter_threshold")
     return {"task": EvolveSettings.task, **{path: value for path, value in values.items() if path not in skip}}

@@ -86,7 +86,7 @@ class TrainSettings(TrainingOptions):
                 raise UnusableFile(f"there is no interface file {path}", path, FileProblem.MISSING)
         self._check_imitation()
         check_learner(self, self.task)
-        self.execution().check(self.hyper)
+        self.check_execution()
 
     def _check_imitation(self) -> None:
         if self.imitate != "none" and not self.data:

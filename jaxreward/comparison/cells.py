@@ -56,6 +56,7 @@ Status = Literal["done", "begun", "to do"]
 
 # Settings that may differ when a cell is resumed: its result does not depend on them.
 HARMLESS = frozenset({
+    *("executor", "ray_address", "ray_workers"),
     *("memory_gb", "unsafe_no_sandbox", "command", "llm.api_base", "llm.stream", "llm.concurrency", "llm.timeout_s"),
     *("llm.retries", "llm.wait_s", "llm.confirm_usd"),
 })  # fmt: skip

@@ -53,8 +53,8 @@ class CompareSettings(CandidateTraining):
     candidates: Annotated[int, Arg(least=1)] = 30
     """Candidates that each search trains."""
     max_env_steps: Annotated[int, Arg(least=0)] = 0
-    """Environment steps that each search may take; 0 for no limit. Tuning, ablations and the steps of candidates that
-    stop early count: with more --candidates than that allows, searches are compared at equal steps."""
+    """Environment steps after which a search begins no generation; 0 for no limit. Those of tuning and of candidates
+    that stop early count: with more --candidates than that allows, searches are compared at equal steps."""
     steps: Annotated[int, Arg(least=0)] = 0
     """Environment steps of each seed; 0: as `evolve`. What that has for the task by default."""
     final_seeds: Annotated[int, Arg(least=1)] = 5

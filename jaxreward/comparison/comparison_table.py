@@ -82,10 +82,11 @@ def use_sheet(rows: Sequence[Row]) -> Sheet:
         body.append((name, *cells))
     title = f"{_task(rows)}: what one search used, means over searches"
     if config := _config(rows):
+        steps = config.get("max_env_steps", 0)
         title += (
-            f"; the budget of each is {config['candidates']} candidates, {config['generation']} at a time, "
+            f"; the budget of each is {f'{steps:,} environment steps, or ' if steps else ''}"
+            f"{config['candidates']} candidates, {config['generation']} at a time, "
             f"{seeds_text(config['seeds'])} x {config['steps']:,} steps"
-            + (f", until {config['max_env_steps']:,} steps are spent" if config.get("max_env_steps") else "")
         )
     return Sheet(title, tuple(columns), tuple(body))
 
@@ -99,7 +100,8 @@ def notes(rows: Sequence[Row], sparse: Sparse | None) -> list[str]:
     for name, row in zip(names(rows), rows, strict=True):
         early: dict[str, list[str]] = {}
         for search in row.searches:
-            if search.spent.trained < search.budget:
+            limit = search.config.get("max_env_steps", 0)
+            if search.spent.trained < search.budget and not 0 < limit <= search.spent.env_steps:
                 early.setdefault(search.reason, []).append(str(search.spent.trained))
         for reason, trained in early.items():
             found.append(

@@ -87,18 +87,19 @@ def search_s(s: EvolveSettings, task: Task) -> float:
     if s.objective == "demonstrations":
         return expansions(s) * cost_s(task, s.hyper, 1, 1, s.steps, episodes=s.eval_episodes) + s.candidates * _SCORED_S
     batches = -(-s.candidates // s.generation)
-    limit = search_steps(s) / max(1, _steps_of(s, s.candidates))
+    limit = _training_steps(s) / _steps_of(s, s.candidates)
     part = partial(cost_s, task, s.hyper, batches=batches, episodes=s.eval_episodes)
     whole = part(s.candidates, max(s.seeds, s.contender_seeds), s.steps)
-    if s.confirm_seeds:
-        whole += cost_s(task, s.hyper, AT_ONCE, s.confirm_seeds, s.steps, episodes=s.eval_episodes)
     if s.restart:
         whole += part(s.candidates, 1, s.filter_steps)
     if s.tune:  # settings of one structure are compiled as one
         settings, each = s.candidates * s.tune, rate(task.name)
         whole += part(settings, s.seeds, s.tuning_steps, points=1)
         whole -= (settings - s.candidates) * each.program_s
-    return limit * whole
+    whole *= limit
+    if s.confirm_seeds and limit == 1.0:
+        whole += cost_s(task, s.hyper, AT_ONCE, s.confirm_seeds, s.steps, episodes=s.eval_episodes)
+    return whole
 
 
 def search_steps(s: EvolveSettings) -> int:
@@ -106,9 +107,14 @@ def search_steps(s: EvolveSettings) -> int:
     generation that reaches it."""
     if s.objective == "demonstrations":
         return expansions(s) * s.steps
-    confirmed = MOST * s.confirm_seeds * s.steps
+    spent = bool(s.max_env_steps) and _steps_of(s, s.candidates) >= s.max_env_steps  # then nothing is confirmed
+    return _training_steps(s) + (0 if spent else MOST * s.confirm_seeds * s.steps)
+
+
+def _training_steps(s: EvolveSettings) -> int:
+    """Those of them by which candidates are tuned and trained."""
     whole = _steps_of(s, s.candidates)
-    return confirmed + (min(whole, s.max_env_steps + _steps_of(s, s.generation)) if s.max_env_steps else whole)
+    return min(whole, s.max_env_steps + _steps_of(s, s.generation)) if s.max_env_steps else whole
 
 
 def _steps_of(s: EvolveSettings, candidates: int) -> int:

@@ -25,7 +25,16 @@ from jaxreward.training.learners import PLATFORMS, Shape
 MAY_CHANGE = {
     *("out", "name", "resume", "profile", "track", "dry_run", "json"),
     *("candidates", "max_attempts", "max_env_steps", "max_device_s"),
-    *("memory_gb", "unsafe_no_sandbox", "baselines", "final_seeds", "final_steps"),
+    *(
+        "memory_gb",
+        "executor",
+        "ray_address",
+        "ray_workers",
+        "unsafe_no_sandbox",
+        "baselines",
+        "final_seeds",
+        "final_steps",
+    ),
 }
 """What may differ when a run is resumed, besides language models: its folder, how it is watched, its budgets."""
 

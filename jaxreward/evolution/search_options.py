@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxreward.config import Arg
+from jaxreward.errors import InvalidSetting
 from jaxreward.evolution.learner_options import LearnerOptions
+from jaxreward.extras import require
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.sentences import mention
 from jaxreward.training.execution import Execution
 from jaxreward.training.hyperparameters import CollectorOption, CompileOption, PopulationOption
 from jaxreward.training.plan import EVAL_EPISODES
+from jaxreward.training.ray_executor import shared_executor
 
+ExecutorOption = Literal["local", "ray"]
 ObjectiveName = Literal["training", "demonstrations"]
 Switch = Literal["auto", "on", "off"]
 VocabularyOption = Literal["auto", "own", "derived", "both"]
@@ -42,6 +48,14 @@ class TrainingOptions(LearnerOptions):
     population: PopulationOption = "auto"
     """Whether programs are code or data. rows: each is compiled and applied to its own rows; bank: what they are made
     of is applied to all rows, and programs of known parts compile nothing; auto: rows on a CPU, bank elsewhere."""
+    executor: ExecutorOption = "local"
+    """Where programs train. local: on the devices of this process; ray: on those of a Ray cluster, by a worker each."""
+    ray_address: str = ""
+    """With --executor ray: the cluster. HOST:PORT, or auto; by default that of RAY_ADDRESS, and without it one of this
+    machine alone, which ends with the command."""
+    ray_workers: Annotated[int, Arg(least=0)] = 0
+    """With --executor ray: workers at most; 0 for no limit. There is one for every GPU of the cluster, or for every CPU
+    where it has none."""
     eval_episodes: Annotated[int, Arg(least=1)] = EVAL_EPISODES
     """Held-out episodes of each seed at the end. Points of the curves have as many, but at most as many as
     there are environments."""
@@ -53,7 +67,23 @@ class TrainingOptions(LearnerOptions):
     """End standard output with one JSON object. All else goes to standard error."""
 
     def execution(self, room: tuple[int, int] = (0, 0)) -> Execution:
-        """Where and how the programs train."""
+        """Where and how the programs train; the first time the workers of a Ray cluster begin."""
+        how = self._how(room)
+        if self.executor == "local":
+            return how
+        executor = shared_executor(self.ray_address or None, self.ray_workers or None, self.memory_gb)
+        return dataclasses.replace(how, executor=executor, memory_gb=None)
+
+    def check_execution(self) -> None:
+        """Raise a `UserError` for the first setting of the execution that is invalid, or lacks a package."""
+        self._how().check(self.hyper)
+        for name in ("ray_address", "ray_workers"):
+            if getattr(self, name) and self.executor != "ray":
+                raise InvalidSetting(f"{mention(name)} is for {mention('executor', 'ray')}", name, "executor")
+        if self.executor == "ray":
+            require("ray", mention("executor", "ray"), "executor")
+
+    def _how(self, room: tuple[int, int] = (0, 0)) -> Execution:
         return Execution(self.memory_gb, self.chunk, self.collector, self.compile, self.population, room=room)
 
 
@@ -71,7 +101,7 @@ class SearchOptions(TrainingOptions):
     the task's view, random play and reward; both; auto: its own, and derived where it brings none."""
     blocks: Annotated[Switch, Arg(renamed=_WAS_A_FLAG)] = "auto"
     """Genetic proposer: whether programs are built in blocks, one for each subgoal. auto: where the task says what
-    leads to its goal (`jaxreward tasks NAME`), as XLand's do."""
+    leads to its goal (`jaxreward tasks NAME`), as XLand's and six robots do."""
     surrogate: Annotated[int | None, Arg(least=0)] = None
     """Genetic proposer: programs drawn for each that is proposed, the one that is best by a linear model of the scores
     so far, from eight scores on; 0: one. Default: 32 with limen, of generations of more than 32 fewer; 0 with other

@@ -187,7 +187,7 @@ def _check(settings: EvolveSettings) -> None:
     _check_objective(settings)
     settings.llm.check()
     check_learner(settings, settings.task)
-    settings.execution().check(settings.hyper)
+    settings.check_execution()
     check_cuts(settings)
 
 

@@ -52,9 +52,12 @@ class Subgoals(Record):
         """The task's vocabulary with that of the subgoals."""
         more = self.vocabulary
         have = {fragment.name for fragment in own.fragments}
+        constants = more.constants | own.constants
+        if more.discount:  # the task's own may have it without saying what it is
+            constants[more.discount] = more.constants[more.discount]
         new: tuple[Fragment, ...] = tuple(fragment for fragment in more.fragments if fragment.name not in have)
         return Vocabulary(
-            constants=more.constants | own.constants, helpers=more.helpers | own.helpers,
+            constants=constants, helpers=more.helpers | own.helpers,
             fragments=(*own.fragments, *new), discount=own.discount or more.discount,
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from jaxreward.function_source import fragment_text
 from jaxreward.function_source.definitions import source_of
@@ -63,6 +63,12 @@ class Vocabulary(Record):
     helpers: dict[str, str] = Field(default_factory=dict)
     fragments: tuple[Fragment, ...] = ()
     discount: str = Field(default="", exclude_if=lambda name: not name)
+
+    @model_validator(mode="after")
+    def _check(self) -> Vocabulary:
+        if self.discount and self.discount not in self.constants:
+            raise ValueError(f"discount names '{self.discount}', which is none of the constants: add it to them")
+        return self
 
     def discounted(self, discount: float) -> Vocabulary:
         """With `discount` in the potentials."""

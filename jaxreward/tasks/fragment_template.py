@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from jaxreward.records import Fragment, Subgoal, Subgoals, Vocabulary
@@ -56,29 +56,40 @@ def make_vocabulary(
     )  # fmt: skip
 
 
+class Stage(NamedTuple):
+    """A subgoal as `make_subgoals` takes it: its words, features that say where to go, terms that pay for the way made
+    and take it back, and the name of a function of states that is 1 where it is done and else 0, in words too."""
+
+    words: str
+    directions: tuple[str, ...]
+    approaches: tuple[str, ...]
+    done: str = ""
+    doc: str = ""
+
+
 def make_subgoals(
-    chain: Iterable[Subgoal],
-    reward: Template,
-    done: Mapping[str, str],
-    helpers: str,
-    scales: tuple[float, ...],
-    terms: Iterable[Template] = (),
+    stages: Iterable[Stage], reward: Template, helpers: str, scales: tuple[float, ...], terms: Iterable[Template] = ()
 ) -> Subgoals:
-    """Subgoals whose task pays `reward`, a term.
+    """Subgoals of a task that pays `reward`, a term; of stages that can be seen to be done with a flag and a potential.
 
     Args:
-        done: by the name of a function of the vocabulary or of `helpers`, which is 1 in states where something is done
-            and 0 in others, what is done; each brings a term `<name>_potential`.
         helpers: the text of functions that the vocabulary lacks.
-        scales: of these potentials.
+        scales: of the potentials.
         terms: further ones that the vocabulary lacks.
     """
-    potentials = [
-        Template(f"{name}_potential", "potential", f"Potential 1 while {words}: takes back what it paid.",
-                 f"GAMMA * {name}(next_state) - {name}(state)", 1, scales)
-        for name, words in done.items()
-    ]  # fmt: skip
-    vocabulary = make_vocabulary((), (*terms, *potentials, reward), helpers, {"GAMMA": "0.99"})
+    chain, flags, potentials = list[Subgoal](), list[Template](), list[Template]()
+    for words, directions, approaches, done, doc in stages:
+        flag, potential = (f"{done}_flag",) if done else (), (f"{done}_potential",) if done else ()
+        chain.append(Subgoal(
+            words=words, directions=directions, flags=flag, approaches=approaches, completions=potential
+        ))  # fmt: skip
+        flags += [Template(name, "flag", f"Whether {doc}.", f"{done}(state)[None]") for name in flag]
+        potentials += [
+            Template(name, "potential", f"Potential 1 while {doc}: takes back what it paid.",
+                     f"GAMMA * {done}(next_state) - {done}(state)", 1, scales)
+            for name in potential
+        ]  # fmt: skip
+    vocabulary = make_vocabulary(flags, (*terms, *potentials, reward), helpers, {"GAMMA": "0.99"})
     return Subgoals(chain=tuple(chain), reward=reward.name, vocabulary=vocabulary)
 
 

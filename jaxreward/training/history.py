@@ -101,9 +101,9 @@ class History(struct.PyTreeNode):
         """The last checkpoint that the first candidate reached."""
         return int(np.flatnonzero(np.isfinite(self.success[:, 0, 0]))[-1])
 
-    def held_out_steps(self, points: Sequence[int], candidates: int) -> int:
-        """Environment steps of the held-out episodes of the first `candidates` at these checkpoints."""
-        rows = np.s_[list(points), :candidates]
+    def held_out_steps(self, points: Sequence[int], candidates: Sequence[int]) -> int:
+        """Environment steps of the held-out episodes of these candidates at these checkpoints."""
+        rows = np.ix_(list(points), list(candidates))
         return int((self.length[rows].astype(float) * self.episodes[rows]).round().sum())
 
     def rows(self, index: Sequence[int]) -> History:

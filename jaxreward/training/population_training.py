@@ -108,7 +108,7 @@ class PopulationTraining:
         alive = list(range(C))
         groups = self._first_groups()
         for number, (first, last, rungs) in enumerate(self.schedule.segments()):
-            self._segment(groups, number, first, last)
+            self._segment(groups, number, first, last, set(alive))
             for group in groups:
                 assert group.state is not None and group.history is not None
                 variables = jax.device_get(group.state.agents.variables)
@@ -232,16 +232,21 @@ class PopulationTraining:
             state=group.state, history=group.history,
         )  # fmt: skip
 
-    def _segment(self, groups: Sequence[_Group], number: int, first: int, last: int) -> None:
-        """Train every group from update `first` to `last`."""
+    def _segment(self, groups: Sequence[_Group], number: int, first: int, last: int, alive: set[int]) -> None:
+        """Train every group from update `first` to `last`. Steps count of those that are `alive`: who has stopped may
+        train on beside them where that is cheaper than to compile anew."""
         jobs = [self._job(group, number, first, last) for group in groups]
         place = {group.index: k for k, group in enumerate(groups)}
+        count = {group.index: len(alive & set(group.members)) for group in groups}
+
+        def steps(job: Job, at: int) -> int:
+            return count[job.index] * len(self.seeds) * self.ppo.batch * (at - job.first)
 
         def reached(job: Job, at: int, history: History) -> None:
             points = sum(point <= at for point in job.schedule.checkpoints)
             success = history.success[points - 1].mean(-1) if points else ()
             with self._reporting:
-                self._running_steps[job.index] = self._steps(job, at)
+                self._running_steps[job.index] = steps(job, at)
             latest = zip(groups[place[job.index]].members, success, strict=False)
             self._report("train", place[job.index], len(jobs), {m: float(s) for m, s in latest})
 
@@ -254,15 +259,13 @@ class PopulationTraining:
         ends = [k for k, at in enumerate(self.schedule.checkpoints) if first < at <= last]
         for group, done in zip(groups, self._done(jobs, supervisor), strict=True):
             group.state, group.history = done.state, done.history
-            self.eval_steps += done.history.held_out_steps(ends, len(group.members))
+            rows = [row for row, member in enumerate(group.members) if member in alive]
+            self.eval_steps += done.history.held_out_steps(ends, rows)
             self.compile_s, self.run_s = self.compile_s + done.compile_s, self.run_s + done.run_s
             self.peak = max(self.peak, done.peak_bytes)
         with self._reporting:
             self._running_steps.clear()
-            self.env_steps += sum(self._steps(job, last) for job in jobs)
-
-    def _steps(self, job: Job, at: int) -> int:
-        return job.members * len(self.seeds) * self.ppo.batch * (at - job.first)
+            self.env_steps += sum(steps(job, last) for job in jobs)
 
     def _done(self, jobs: Sequence[Job], supervisor: Supervisor) -> list[Done]:
         """The results of all jobs; one whose worker was lost is submitted again."""

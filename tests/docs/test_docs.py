@@ -95,6 +95,7 @@ def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch, checke
     assert result.success.shape == (2, 2) and not result.diverged.any()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("unoptimised")
 def test_a_task_in_thirty_lines(monkeypatch: pytest.MonkeyPatch):
     """It is what `new-task` writes, sound, and trains; so is the task from functions below it."""
@@ -169,6 +170,7 @@ def test_kinds_of_goals_and_rules_have_the_ids_of_the_page():
         assert len({i for ids, _ in written for i in ids.split(", ") if i.isdigit()} - {"0"}) == len(names) - 1
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("unoptimised")
 def test_the_policy_can_be_played(monkeypatch: pytest.MonkeyPatch):
     complete = [block for block in blocks("trainer.md", "python") if 'make_task("probe-choice")' in block]
@@ -230,6 +232,7 @@ def test_options_of_evolve_and_train():
 QUICK = ("evolve --help", "evolve --stepz", "tasks", "strategies", "check", "train --dry-run", "prompt")
 
 
+@pytest.mark.long
 def test_every_command_has_a_transcript_and_what_quick_ones_print_is_so(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.chdir(tmp_path)

@@ -63,12 +63,14 @@ def test_the_front_page_runs_as_it_stands(page, capsys):
     example.policy(example.run.task.reset(jax.random.key(0)), jax.random.key(1))
 
 
+@pytest.mark.long
 def test_a_strategy_and_a_proposer_of_ones_own_search(page):
     example = page("class Climb", "class Terms")
     assert example.run.view.started.proposer == "terms" and example.run.best is not None
     assert jr.open_run("runs/probe-choice-climb-0").view.started.config["option"] == ["initial=2"]
 
 
+@pytest.mark.long
 def test_the_proposer_of_ones_own_writes_programs_for_the_task_of_the_page(checker, task_of, monkeypatch):
     """Its fragments call helpers and constants. Here nothing is trained, and without a `step` nothing is played."""
     searches = list[tuple[str, Any]]()

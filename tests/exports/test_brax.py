@@ -56,6 +56,7 @@ SAID = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "argument"), SAID)
 def test_the_exported_module_observes_and_scores_as_the_task(name, argument, checker, task_of, tmp_path):
     """Views, ends and metrics, without a simulation."""

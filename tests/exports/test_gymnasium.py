@@ -41,6 +41,7 @@ def first_key(seed: int) -> jax.Array:
     return jax.random.key(int(gymnasium.utils.seeding.np_random(seed)[0].integers(2**31)))
 
 
+@pytest.mark.long
 def test_gymnasium_finds_nothing_wrong(grid, env):
     from gymnasium.utils.env_checker import check_env
 
@@ -52,6 +53,7 @@ def test_gymnasium_finds_nothing_wrong(grid, env):
     )
 
 
+@pytest.mark.long
 def test_the_exported_environment_plays_the_episodes_of_the_task(grid, env):
     """From the same states with the same actions: observations, rewards and metrics, and when episodes end."""
     task, program, _ = grid

@@ -59,6 +59,7 @@ def test_one_grid_without_jit_or_vmap():
     assert int(flood(*case, limit=12)[0]) == 12, "the limit"
 
 
+@pytest.mark.long
 def test_a_target_in_the_wall_is_not_reached():
     passable = jnp.zeros((9, 9), bool).at[1:-1, 1:-1].set(True)
     edge = jnp.array([(r, c) for r in range(9) for c in range(9) if r in (0, 8) or c in (0, 8)])

@@ -94,6 +94,7 @@ def test_a_part_of_several_programs_is_one_row(programs: Sequence[Program]) -> N
     assert BatchedRewards([programs[0]] * 8).layout.size == one.size
 
 
+@pytest.mark.long
 def test_fitness_is_the_objective_of_airl() -> None:
     rng = np.random.default_rng(0)
     expert, negative, logp = rng.normal(size=(2, 7)), rng.normal(size=(2, 9)), np.log(rng.uniform(0.1, 1, 16))
@@ -112,6 +113,7 @@ def test_fitness_of_large_rewards_is_finite_and_of_nan_is_the_worst() -> None:
         assert accuracy(one, bad * one) == 0.0
 
 
+@pytest.mark.long
 def test_accuracy_is_the_share_of_ordered_pairs() -> None:
     rng = np.random.default_rng(1)
     expert, negative = rng.integers(0, 5, (3, 11)).astype(np.float32), rng.integers(0, 5, (3, 13)).astype(np.float32)
@@ -179,6 +181,7 @@ def test_a_reward_of_the_goal_separates_and_a_constant_does_not(
     assert found.fitness[0] > found.fitness[4] and found.accuracy[0] > 0.9
 
 
+@pytest.mark.long
 def test_no_constant_reward_has_a_higher_fitness_whatever_policies_knew(
     corridor: Task, negative: Trajectories
 ) -> None:  # fmt: skip
@@ -244,6 +247,7 @@ def test_a_reward_that_says_nothing_is_told(fitness: float, accuracy: float, hel
     assert ["hardly" in text for text in more] == [True] * hardly
 
 
+@pytest.mark.long
 def test_no_constant_reward_has_a_higher_fitness() -> None:
     for probability in (0.01, 0.14, 0.5):
         logp = jnp.log(jnp.full(5, probability))

@@ -220,6 +220,7 @@ def test_a_served_model_finds_the_goal_in_view_of_its_mistakes(
     assert any("State of the expert, reward" in prompt and "(wrong)" in prompt for prompt in prompts)
 
 
+@pytest.mark.long
 def test_the_same_call_goes_on_or_returns_the_run_and_other_data_are_refused(files_of: Any, tmp_path: Path) -> None:
     expert, others = (tmp_path / name for name in ("expert.jsonl", "others.jsonl"))
     for path, source in zip((expert, others), files_of["timer"], strict=True):

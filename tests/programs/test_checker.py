@@ -52,6 +52,7 @@ def test_reward_nodes_count_helpers_once(checker, task):
     assert checker.check(HEAD + OBSERVE, task)[0].summary.reward_nodes == 0
 
 
+@pytest.mark.long
 def test_a_program_runs_under_jit_and_vmap(checker, task):
     program = checker.load(PLAIN, task)
     views = jax.vmap(lambda k: task.view(task.reset(k)))(jax.random.split(jax.random.key(1), 5))
@@ -111,6 +112,7 @@ def test_bare_trees_stand_in_for_a_task(checker, task):
     assert bare.ok and bare.summary.observation_reads == ("state",)
 
 
+@pytest.mark.long
 def test_samples_replace_random_inputs(checker, task):
     source = obs("return jnp.log(jnp.stack([state.info['height']]))")
     assert failure_of(checker.check(source, task)[0]).stage == "numeric"
@@ -174,6 +176,7 @@ def test_a_failed_prefetched_check_raises_where_its_result_is_requested(checker,
     assert checker.check(PLAIN, task)[0].ok
 
 
+@pytest.mark.long
 def test_closing_does_not_wait_for_prefetched_checks(task):
     endless = rew("total = sum(i for i in range(10**12))\nreturn 1.0 * total")
     with Checker(Limits(wall_s=60.0, cpu_s=60), workers=1) as slow:
@@ -228,6 +231,7 @@ def _kill(process: Process) -> None:
     os.kill(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_killed_helpers_are_restarted(fragile, task):
     assert fragile.check(PLAIN, task)[0].ok
     worker = fragile._workers[0]
@@ -237,6 +241,7 @@ def test_killed_helpers_are_restarted(fragile, task):
         assert fragile.check(PLAIN, task)[0].ok
 
 
+@pytest.mark.long
 def test_a_helper_that_dies_at_work_costs_one_candidate(fragile, task):
     assert fragile.check(PLAIN, task)[0].ok
     worker = fragile._workers[0]
@@ -250,6 +255,7 @@ def test_a_helper_that_dies_at_work_costs_one_candidate(fragile, task):
     assert fragile.check(PLAIN, task)[0].ok
 
 
+@pytest.mark.long
 def test_a_stopped_worker_costs_one_candidate(task, monkeypatch):
     """Neither a full pipe nor silence can hold the checker up."""
     monkeypatch.setattr("jaxreward.programs.checker._WAIT_S", 1.0)
@@ -264,6 +270,7 @@ def test_a_stopped_worker_costs_one_candidate(task, monkeypatch):
         assert own.check(PLAIN, task)[0].ok
 
 
+@pytest.mark.long
 def test_a_program_that_compiles_too_long_is_killed(task):
     """Deep chains of moves take XLA exponential time: no limit sees it, the clock does."""
     bomb = obs("x = jnp.tile(state.pos, 2)\nfor i in range(400):\n    x = jnp.sin(x) * 1.0001 + x[::-1]\nreturn x")
@@ -285,6 +292,7 @@ def test_a_helper_that_cannot_start_is_a_sandbox_error(task, monkeypatch):
             own.check(PLAIN, task)
 
 
+@pytest.mark.long
 def test_checks_without_a_sandbox_are_refused_unless_allowed(task):
     for allowed in (False, True):
         with Checker(workers=1, unsafe_no_sandbox=allowed) as own:

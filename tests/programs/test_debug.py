@@ -35,6 +35,7 @@ def checked(checker: Checker, task: PointTask) -> Program:
     return found
 
 
+@pytest.mark.long
 def test_its_arrays_are_computed_on_states_as_the_source_says(checked: Program, task: PointTask) -> None:
     count = BATCH + 3
     views = jax.vmap(lambda key: task.view(task.reset(key)))(jax.random.split(jax.random.key(0), count))

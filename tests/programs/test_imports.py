@@ -91,6 +91,7 @@ def test_what_is_refused_would_be_seen(tmp_path):
     assert {"written", "dumped"} <= {p.name for p in left}
 
 
+@pytest.mark.long
 def test_a_source_has_one_digest_in_every_process(good, task):
     """Also where strings hash differently."""
     with Checker(Limits(cpu_s=3, wall_s=12.0), workers=1) as other:

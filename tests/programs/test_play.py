@@ -113,6 +113,7 @@ def test_a_task_may_provide_its_transitions(checker):
     assert "of 7 states of the task" in verdict.failure.message
 
 
+@pytest.mark.long
 def test_samples_are_sent_once(easy, monkeypatch):
     """And again to a verifier that has been started anew."""
     with Checker(workers=1) as own:
@@ -181,6 +182,7 @@ def test_views_with_empty_arrays_are_sampled(checker, shape):
     assert verdict.ok, verdict.failure
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shape", "n"), [((84, 84, 4), 64), ((128, 128, 3), 32), ((512, 512), 0)])
 def test_fewer_transitions_are_sampled_of_large_views(checker, shape, n):
     task = drift(more=lambda self, key: jax.random.normal(key, shape))
@@ -191,6 +193,7 @@ def test_fewer_transitions_are_sampled_of_large_views(checker, shape, n):
         assert checker.check(PLACE, task)[0].ok
 
 
+@pytest.mark.long
 def test_transitions_that_are_not_finite_are_left_out(checker):
     """A few transitions that are not finite or huge are dropped; where few others remain, inputs are random."""
     rare = drift(
@@ -215,6 +218,7 @@ def test_unusable_samples_are_refused(checker):
     assert large.value.settings == empty.value.settings == ("samples",)
 
 
+@pytest.mark.long
 def test_a_verifier_that_dies_over_samples_is_a_sandbox_error(monkeypatch):
     with Checker(workers=1) as own:
         verifier = own._workers[0].verifier

@@ -88,6 +88,7 @@ def structs(tree: Any) -> Any:
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), np.asarray(x).dtype), tree)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_published_programs_pass_the_checks_unchanged(checker, name):
     make, size, shape = CASES[name]

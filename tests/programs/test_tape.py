@@ -46,6 +46,7 @@ def everything(x: Any) -> Any:
 GOOD = tape_of(everything, X)
 
 
+@pytest.mark.long
 def test_tapes_are_json_and_replay():
     again = json.loads(dumps(GOOD))
     assert check_tape(again, ops=replayable()) == GOOD
@@ -195,6 +196,7 @@ PAY = trace(lambda s, a, n: [jnp.sum(n - s) * a] * 2, SPEC.structs()[1], SPEC.la
 SEEN = trace(lambda x: [everything(x)], [X], ["state"], LIMITS)
 
 
+@pytest.mark.long
 @settings(
     max_examples=150,
     deadline=None,
@@ -235,6 +237,7 @@ def test_mutated_tapes_are_judged(edits):
         jax.make_jaxpr(replay(tape, LIMITS))(*shapes(tape))
 
 
+@pytest.mark.long
 @settings(
     max_examples=300,
     deadline=None,

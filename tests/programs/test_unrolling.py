@@ -53,6 +53,7 @@ def test_no_short_loop_is_left_on_a_gpu_and_values_differ_by_rounding(name: str)
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("size", "limit"), [(9, 22), (13, 32)])
 def test_the_flood_has_few_trips_on_a_gpu_and_the_same_values(size: int, limit: int):
     rng = np.random.default_rng(size)

@@ -59,6 +59,7 @@ def real(url: str | None, **settings) -> Talk:
 # --- language models
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operator", ANSWERS)
 def test_a_model_answers_in_words(operator: str):
     said, words = ANSWERS[operator]

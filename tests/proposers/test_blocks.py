@@ -49,6 +49,7 @@ def has(source, subgoal):
     return bool(names(source, "observation") & {*subgoal.directions}) and bool(names(source, "reward") & pays)
 
 
+@pytest.mark.long
 def test_most_programs_from_scratch_have_a_block_for_every_subgoal():
     blocks = [PROPOSER.propose(request(), rng(seed)).source for seed in range(100)]
     without_blocks = GeneticProposer(CARD, blocks=False)

@@ -51,6 +51,7 @@ def test_many_scratch_programs_are_valid_and_differ(shapes):
     assert max(map(len, sources)) < 32_000
 
 
+@pytest.mark.long
 def test_scratch_programs_run_under_jit(state):
     for seed in range(3):
         namespace: dict = {}

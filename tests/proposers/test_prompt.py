@@ -407,6 +407,7 @@ def own(folder: Path, **files: str) -> PromptBook:
     return PromptBook(CARD, folder)
 
 
+@pytest.mark.long
 def test_a_folder_replaces_some_templates(tmp_path: Path):
     (tmp_path / "README.md").write_text("mine")
     (tmp_path / "_note.j2").write_text("for {{ task.name }}")

@@ -363,6 +363,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(), st.lists(PIECES, max_size=30).map("".join)), st.sampled_from(["", "stop", "length"]))
 def test_any_text_is_a_reply_or_a_failure(text: str, finish: str):

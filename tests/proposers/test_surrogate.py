@@ -67,6 +67,7 @@ def test_with_few_scores_the_first_draw_is_proposed():
         assert proposals(proposer(16, programs)) == first
 
 
+@pytest.mark.long
 def test_answers_depend_on_the_request_and_the_scores_alone():
     """So a resumed run proposes what an uninterrupted one would have."""
     made = proposer(8, known(60))
@@ -81,6 +82,7 @@ def test_only_the_order_of_merits_counts():
     assert proposals(proposer(8, programs), count=6) == proposals(proposer(8, stretched), count=6)
 
 
+@pytest.mark.long
 def test_the_model_is_bayesian_linear_regression():
     programs = known(200)
     found = Surrogate.of(programs)

@@ -85,6 +85,7 @@ def test_a_long_response_is_cut_off_without_compression(small, stream):
         asked(Fault(200, body=b"data: " + b"x" * (4 << 20), content_type="text/event-stream"), stream=stream)
 
 
+@pytest.mark.long
 def test_an_event_without_an_end_is_cut_off(monkeypatch):
     monkeypatch.setattr(transport, "LARGEST_EVENT", CAP)
     events = b": ping\n\n" * (CAP // 4) + b"data: x\n" * (CAP // 4)
@@ -197,6 +198,7 @@ def test_a_model_without_a_key_is_no_mistake():
     assert [text.split()[0] for text in reported] == ["hosted_vllm/x", "ollama_chat/x"]
 
 
+@pytest.mark.long
 def test_the_settings_alone_import_no_http():
     code = (
         "import sys, jaxreward.evolution.settings, jaxreward.proposers.llm.llm_proposer\n"

@@ -152,6 +152,7 @@ def test_an_endpoint_is_not_probed_with_the_prompt_that_fails():
     assert sum(1 for e in talk.kept if e.error) == 2
 
 
+@pytest.mark.long
 def test_an_outage_gives_no_prompt_up():
     """Those that were in flight when it began have seen others answered, and fail before it counts as down."""
     answered = threading.Event()
@@ -198,6 +199,7 @@ def test_a_cap_holds_where_calls_break_after_they_were_sent():
 TWO: dict[str, Any] = {"model": ("openai/mine", "openai/gone"), "price": (PRICE, "openai/gone=1,1")}
 
 
+@pytest.mark.long
 def test_a_model_that_is_down_does_not_hold_those_that_are_up():
     def script(body, n):
         return Fault(503, "down") if body["model"] == "gone" else Answer(GOOD)

@@ -56,6 +56,7 @@ def opened(page: Any, id: str) -> None:
     page.wait_for_function("id => document.getElementById('candidate').dataset.ready === id", arg=id)
 
 
+@pytest.mark.long
 def test_every_chart_is_drawn_without_a_complaint_or_a_request(reader, report):
     page = reader.read(report)
     assert page.locator("[data-chart]").count() == 11
@@ -69,6 +70,7 @@ def test_every_chart_is_drawn_without_a_complaint_or_a_request(reader, report):
     assert reader.was_quiet(report)
 
 
+@pytest.mark.long
 def test_rewards_along_demonstrations_are_drawn(reader, tmp_path):
     report = write_report(make_demonstrated_run(tmp_path / "made"))
     page = reader.read(report)
@@ -83,6 +85,7 @@ def test_rewards_along_demonstrations_are_drawn(reader, tmp_path):
     assert reader.was_quiet(report)
 
 
+@pytest.mark.long
 def test_the_table_filters_and_sorts(reader, report):
     page = reader.read(report)
     rows = page.locator("#table tbody tr")
@@ -107,6 +110,7 @@ def test_the_table_filters_and_sorts(reader, report):
     assert reader.was_quiet(report)
 
 
+@pytest.mark.long
 def test_it_can_be_read_with_the_keyboard(reader, report):
     page = reader.read(report)
     page.keyboard.press("Tab")
@@ -127,6 +131,7 @@ def test_it_can_be_read_with_the_keyboard(reader, report):
     assert reader.was_quiet(report)
 
 
+@pytest.mark.long
 def test_a_candidate_shows_prompts_as_text(reader, report):
     page = reader.read(report, "#c=g0001-00")
     opened(page, "g0001-00")
@@ -137,6 +142,7 @@ def test_a_candidate_shows_prompts_as_text(reader, report):
     assert reader.was_quiet(report)
 
 
+@pytest.mark.long
 def test_a_point_of_a_chart_opens_its_candidate(reader, report):
     page = reader.read(report)
     page.locator("[data-chart='search'] g.mark-symbol path").first.click()
@@ -154,6 +160,7 @@ CUT_OFF = """() => [...document.querySelectorAll("[data-chart] svg, #candidate s
 })"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [320, 360, 768])
 def test_nothing_overflows_a_small_screen(chromium, report, width):
     reader = Reader(chromium, viewport={"width": width, "height": 740}, has_touch=True)
@@ -169,6 +176,7 @@ def test_nothing_overflows_a_small_screen(chromium, report, width):
     page.close()
 
 
+@pytest.mark.long
 def test_the_page_follows_the_dark_mode(chromium, report):
     reader = Reader(chromium, color_scheme="dark")
     page = reader.read(report)

@@ -193,6 +193,7 @@ def test_failures_are_counted_with_examples(view):
 GIF = b"GIF89a" + b"\0" * 40
 
 
+@pytest.mark.long
 def test_a_film_is_shown_under_the_program_that_it_shows(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
     run, film = tmp_path / "run", tmp_path / "run" / "film.gif"
@@ -281,6 +282,7 @@ def test_the_page_makes_no_requests(page):
     assert not re.findall(r"<(?:link|img|script|iframe)[^>]+(?:src|href)=\"(?!data:)", page.split("<script>")[0])
 
 
+@pytest.mark.long
 def test_a_hundred_candidates_with_long_prompts_stay_below_five_megabytes(tmp_path):
     run = make_run(tmp_path / "large", 100, talk=40_000)
     assert write_report(run).stat().st_size < 5e6

@@ -62,6 +62,7 @@ def test_a_function_in_another_form_stands_as_it_is(body: str):
     assert short_code(f"import jax.numpy as jnp\n\n\n{text}\n") == text
 
 
+@pytest.mark.long
 def test_a_run_becomes_a_picture(tmp_path, capsys):
     """White, of the size that a page shows, with its candidates as dots and code beside them."""
     make_run(tmp_path / "made", 20)

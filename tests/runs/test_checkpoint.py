@@ -79,6 +79,7 @@ def checkpoints(tmp_path):
     return Checkpoints(tmp_path / "checkpoints")
 
 
+@pytest.mark.long
 def test_a_tree_comes_back_bit_for_bit(checkpoints):
     tree = make_tree(3)
     checkpoints.save("generation-0003", tree)
@@ -220,6 +221,7 @@ for k in range(10**9):
 """
 
 
+@pytest.mark.long
 def test_killed_while_saving_a_whole_checkpoint_remains(checkpoints):
     saved = -1
     for delay in (0.013, 0.031):

@@ -63,6 +63,7 @@ def test_text_and_numbers_survive_exactly(path, text):
     assert repr(trained.results[0]) == repr(result)
 
 
+@pytest.mark.long
 def test_a_log_cut_at_any_byte_is_the_log_of_its_whole_lines(path):
     whole = written(path)
     ends = [k + 1 for k, byte in enumerate(whole) if byte == ord("\n")]

@@ -18,6 +18,7 @@ value = st.recursive(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(st.dictionaries(text, value, max_size=5))
 def test_writing_and_reading_gives_the_same(config):

@@ -112,6 +112,7 @@ def test_metrics_of_another_scale_search_alike(name, landscape):
     assert (runs[0] == runs[1]) != means_zero
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["eureka", "revolve", "rf-agent", "forge", "grace"])
 def test_thousands_of_candidates_take_seconds(name, landscape):
     began = time.process_time()

@@ -142,6 +142,7 @@ def test_initial_candidates_start_from_scratch(landscape):
     assert sum(request.operator == "scratch" for request in world.requests[9:]) <= 3
 
 
+@pytest.mark.long
 def test_an_initial_pool_keeps_a_short_search_out_of_traps(landscape):
     found = {}
     for name, options in {"best-of-n": {}, "limen": {"initial": 1}, "limen ": {"initial": 10}}.items():

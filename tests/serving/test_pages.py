@@ -50,6 +50,7 @@ def growing(tmp_path: Path) -> Iterator[tuple[Path, EventLog]]:
         yield tmp_path / "runs", writer
 
 
+@pytest.mark.long
 def test_the_list_follows_a_run(chromium, growing):
     runs, log = growing
     with serving(runs) as client:

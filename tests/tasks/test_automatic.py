@@ -65,6 +65,7 @@ def test_every_fragment_passes_the_checks_of_a_program(name, checker):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TASKS)
 def test_there_are_features_and_terms_of_every_family_that_a_search_draws_from(name):
     fragments = derived(name).fragments
@@ -110,6 +111,7 @@ def test_the_wrong_direction_ranks_below_the_right_one():
     assert weights["no_has_key_potential"] < weights["has_key_potential"]
 
 
+@pytest.mark.long
 def test_places_in_cells_are_where_the_fields_say():
     """The way to the key is found in an array of cells as it is in fields, until the key is taken: then it is 0."""
     cells, fields = KeyDoorCells(), KeyDoor()

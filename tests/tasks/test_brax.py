@@ -156,6 +156,7 @@ def test_reset_and_step_agree_in_every_dtype(name, task_of):
         assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type) and not a.weak_type
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", quick(RUNNERS))
 def test_actions_are_cut_and_kept(name):
     task, _, views, actions, next_views, _, _, (asked, states) = played(name)
@@ -195,6 +196,7 @@ def test_a_state_has_a_picture_or_the_reason_why_not():
 # ---- what breaks
 
 
+@pytest.mark.long
 def test_a_failed_simulation_ends_the_episode_and_fails_closed():
     task: Any = make_task("inverted-pendulum")
     step = jit(task.step)
@@ -213,6 +215,7 @@ def test_a_failed_simulation_ends_the_episode_and_fails_closed():
 # ---- what programs see
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", quick(TASKS))
 def test_views_contain_no_reward_and_every_array_is_documented(name, task_of):
     task: Any = task_of(name)
@@ -250,6 +253,7 @@ def test_an_ant_on_its_back_lies_on_the_floor():
 # ---- vocabulary, interfaces
 
 
+@pytest.mark.long
 def test_brax_is_imported_for_its_tasks_only_and_silently():
     code = "import sys; from jaxreward.tasks import make_task, task_names; task_names(); print('brax' in sys.modules)"
     code += "; make_task('hopper').horizon; make_task('hopper').action_space"

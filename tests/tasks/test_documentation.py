@@ -53,6 +53,7 @@ class Mixed(Nested):
         return state.view._replace(agent=(state.view.pos, state.view.t))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "task",
     [make_task("xland-hard"), make_task("probe-corridor"), Nested(), Mixed()],

@@ -163,6 +163,7 @@ def hosted():
     return jr.from_functions(reset, step, jr.Box((1,)), 4, reward=lambda s, a, n: n["at"], name="host")
 
 
+@pytest.mark.long
 def test_a_step_of_the_host_is_a_step(hosted):
     assert not mistakes_in(hosted)
     states = jax.vmap(hosted.reset)(jax.random.split(jax.random.key(0), 3))

@@ -105,6 +105,7 @@ def test_options_are_checked(name, option, value, said):
         make_task(name, **{option: value, **({"columns": 20} if option == "rows" else {})})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "options"), [("flappy-bird", {}), ("snake", {}), ("tetris", {"rows": 8, "columns": 5})]
 )
@@ -138,6 +139,7 @@ def test_fragments_have_their_size_and_are_finite(name, options):
             assert not np.allclose(value, paid), f"{fragment.name} is the sparse reward"
 
 
+@pytest.mark.long
 def test_the_dense_reward_is_the_experts(task):
     names = functions_of((INTERFACES / task.name.replace("-", "_") / "expert.py").read_text())
     states, actions, after, _ = played(task, lambda view: jnp.zeros(task.action_space.n), 8, 30)
@@ -154,6 +156,7 @@ def test_the_dense_reward_is_the_experts(task):
     assert len(np.unique(own)) > 3
 
 
+@pytest.mark.long
 def test_pictures_have_one_size_and_change(task):
     states, *_ = played(task, lambda view: jnp.zeros(task.action_space.n), 1, 12)
     pictures = [task.draw(jax.tree.map(lambda x, t=t: x[t, 0], states)) for t in (0, 5, 11)]
@@ -252,6 +255,7 @@ def free_moves(view: Any) -> jax.Array:
     return jnp.where(view.free, 0.0, -5.0)
 
 
+@pytest.mark.long
 def test_the_snake_moves_by_the_rules():
     """Beside a list of its cells."""
     task = make_task("snake", size=5)
@@ -311,6 +315,7 @@ def test_a_snake_that_fills_the_grid_ends_the_game_alive():
     assert (np.sort(views.game_grid[won].reshape(-1, 16)) == [snake.BODY] * 15 + [snake.HEAD]).all(), "no food is left"
 
 
+@pytest.mark.long
 def test_what_the_snake_is_told_of_its_surroundings():
     names = helpers_of(make_task("snake"))
     age = np.zeros((12, 12), np.int32)
@@ -345,6 +350,7 @@ def dropped(board: np.ndarray, shape: np.ndarray, column: int) -> np.ndarray | N
     return after
 
 
+@pytest.mark.long
 def test_tetrominoes_fall_by_the_rules():
     """Beside a board that is filled cell by cell."""
     task: Any = make_task("tetris", rows=8, columns=5)
@@ -377,6 +383,7 @@ def test_tetrominoes_fall_by_the_rules():
     assert cleared > 20 and over > 20
 
 
+@pytest.mark.long
 def test_what_is_told_of_a_board():
     task: Any = make_task("tetris", rows=6, columns=4)
     names = helpers_of(task)
@@ -392,6 +399,7 @@ def test_what_is_told_of_a_board():
     assert empty.reshape(4, 4).T[:2].tolist() == [[0] * 4, [8] * 4]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["snake", "tetris"])
 def test_a_game_is_not_over_before_its_horizon(name):
     task = make_task(name, horizon=30, **({"size": 12} if name == "snake" else {"rows": 40, "columns": 12}))
@@ -401,6 +409,7 @@ def test_a_game_is_not_over_before_its_horizon(name):
     assert counts.max() == 29 and (ended[-1] == 0).mean() > 0.5
 
 
+@pytest.mark.long
 def test_the_experts_landings_are_where_tetrominoes_lie():
     """How high each would lie, and how many cells under it would be empty."""
     task = make_task("tetris")

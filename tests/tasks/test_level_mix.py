@@ -49,6 +49,7 @@ def test_an_episode_is_as_in_its_own_level(names: tuple[str, ...]) -> None:
         assert bool(state.solved), name
 
 
+@pytest.mark.long
 def test_every_level_is_drawn_and_its_expert_plays_it() -> None:
     task = mix(*ROOM)
     found = record_expert(task, 30, seed=1)

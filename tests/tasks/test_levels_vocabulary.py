@@ -73,6 +73,7 @@ def test_what_was_sorted_lies_on_its_side() -> None:
     assert last["balls_right"][red] and last["balls_left"][blue]
 
 
+@pytest.mark.long
 def test_every_fragment_passes_the_checks(checker: Checker) -> None:
     """Of a program with all of the terms, and of one with all of the features."""
     terms = [f.name for f in VOCABULARY.fragments if f.kind == "term"]

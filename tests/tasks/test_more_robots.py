@@ -97,6 +97,7 @@ def test_the_quadcopter_begins_near_its_target(stepped):
     np.testing.assert_allclose(back, -away, atol=1e-5)
 
 
+@pytest.mark.long
 def test_hovering_thrusts_hold_a_level_quadcopter(stepped):
     task, step, reset = stepped["quadcopter-hover"]
     state = reset(jax.random.key(0))
@@ -109,6 +110,7 @@ def test_hovering_thrusts_hold_a_level_quadcopter(stepped):
     assert float(action[0]) == pytest.approx(-0.34, abs=0.001), "what the words say"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "steps", "size", "atol"),
     [
@@ -211,6 +213,7 @@ def test_the_gripper_pulls_the_drawer_by_its_handle(stepped):
 # ---- the puck
 
 
+@pytest.mark.long
 def test_puck_and_goal_are_drawn_apart(stepped):
     info = jit(jax.vmap(stepped["panda-push"][0].reset))(jax.random.split(jax.random.key(0), 500)).info
     puck, goal = np.asarray(info["puck_pos"]), np.asarray(info["goal_pos"])
@@ -309,6 +312,7 @@ def test_a_package_that_is_hit_glides_a_third_of_its_speed():
     assert d.joint("package_x").qpos[0] == pytest.approx(1.0 + 1.0 / 3.0, abs=0.03)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("speed", "told"),
     [(0.25, {"touched": 1.0, "pushed": 1.0, "brought": 1.0, "gentle": 1.0}), (1.0, {"brought": 1.0, "gentle": 0.0})],
@@ -386,11 +390,13 @@ def test_every_array_is_documented(name):
     every_array_has_words(make_task(name))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * n.startswith("panda")) for n in TASKS])
 def test_every_fragment_is_what_it_says(stepped, name):
     every_fragment_is_what_it_says(stepped[name][0], *visited(*stepped[name]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TASKS)
 def test_shipped_interfaces_are_the_tasks_own_rewards(name, monkeypatch):
     """On places and velocities all over, without a simulation, which takes long to compile."""

@@ -32,6 +32,7 @@ def derived(played):
         return automatic_vocabulary(OddViews())
 
 
+@pytest.mark.long
 def test_fields_of_any_name_have_fragments_that_programs_may_use(derived, checker):
     lexicon, sources = Lexicon(derived), []
     for part, kind in KIND.items():

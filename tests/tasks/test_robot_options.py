@@ -108,6 +108,7 @@ class Mine(MuJoCoTask):
 """
 
 
+@pytest.mark.long
 def test_annotations_of_a_file_may_be_postponed(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(POSTPONED)
@@ -157,6 +158,7 @@ def test_a_push_is_that_of_the_step_that_led_here(robots):
     assert "of the step that led here" in docs["push_in_body"] and "in the step that led here" in docs["pushed"]
 
 
+@pytest.mark.long
 def test_how_an_episode_ends_is_said_as_it_is(robots):
     fails = "An episode ends after 200 steps, earlier only where the simulation fails."
     final = "An episode ends in a state that the task declares final, at the latest after 200 steps."

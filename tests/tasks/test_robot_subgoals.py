@@ -31,8 +31,10 @@ def term(task: Any, name: str) -> Any:
 def test_every_subgoal_has_a_direction_and_an_approach(name):
     found = subgoals_of(make_task(name))
     assert len(found.chain) >= 2 and found.reward
-    assert all(subgoal.directions and subgoal.approaches for subgoal in found.chain)
-    assert any(subgoal.completions for subgoal in found.chain)
+    for subgoal in found.chain:
+        assert subgoal.directions and subgoal.approaches and not subgoal.events
+        assert len(subgoal.flags) == len(subgoal.completions) <= 1
+    assert found.chain[0].flags
 
 
 @pytest.mark.parametrize(
@@ -44,9 +46,32 @@ def test_completions_pay_for_what_is_done_and_take_it_back(name, done):
     assert float(value(before, None, after)) == pytest.approx(0.99)
     assert float(value(after, None, before)) == pytest.approx(-1.0)
     assert float(value(before, None, before)) == 0.0
+    flag = term(make_task("door-open"), f"{name}_flag")
+    assert (flag(before).tolist(), flag(after).tolist()) == ([0.0], [1.0])
+
+
+def test_approaches_pay_for_the_way_made_and_take_it_back():
+    task: Any = make_task("door-open")
+    here, there = door(0.1, 0.5, 0.3), door(0.4, 0.8, 0.1)
+    approaches = [name for subgoal in task.subgoals().chain for name in subgoal.approaches if "by_hand" not in name]
+    assert approaches == ["hands_closer", "opening", "passing"]
+    for name in approaches:
+        value = term(task, name)
+        assert float(value(here, None, there)) > 0.0
+        assert float(value(here, None, there) + value(there, None, here)) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_the_reward_of_the_door_is_paid_beyond_the_doorway_alone():
     value = term(make_task("door-open"), "through")
     assert float(value(None, None, door(1.0, 2.0, 0.3))) == 1.0
     assert float(value(None, None, door(1.0, 1.8, 0.3))) == 0.0
+
+
+def test_an_ant_that_falls_gives_back_what_passing_paid():
+    value = term(make_task("ant-patrol-return"), "on_way_home_potential")
+    out, home, fallen = (
+        SimpleNamespace(task_phase=jnp.int32(phase), x=SimpleNamespace(pos=jnp.array([[3.0, 0.0, height]])))
+        for phase, height in ((0, 0.5), (1, 0.5), (1, 0.1))
+    )
+    assert float(value(out, None, home)) == pytest.approx(0.99)
+    assert float(value(home, None, fallen)) == pytest.approx(-1.0)

@@ -266,6 +266,7 @@ def stepped() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "steps", "atol"),
     [("go1-push-recovery", 8, 2e-3), pytest.param("panda-tracking", 40, 2e-4, marks=pytest.mark.slow)],
@@ -330,6 +331,7 @@ def test_pushes_come_on_time_and_in_range(stepped):
     assert abs(float(state.data.qvel[0])) + abs(float(state.data.qvel[1])) > 0.2, "it was moved"
 
 
+@pytest.mark.long
 def test_the_target_moves_as_its_velocity_says(stepped):
     _, step, reset = stepped["panda-tracking"]
     state = reset(jax.random.key(1))
@@ -449,6 +451,7 @@ def test_invalid_and_unknown_options_are_named():
     assert invalid.value.settings == ("task.impl",)
 
 
+@pytest.mark.long
 def test_importing_without_warp_prints_nothing():
     code = "import jaxreward.tasks.robots.physics"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)

@@ -68,6 +68,7 @@ def test_a_step_in_slices_is_the_step(platform, loops):
     assert names.count("scan") == loops
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("platform", "together"), [("cpu", 4), ("gpu", 16)])
 def test_the_trainer_steps_in_slices(platform, together):
     """16 environments step four at a time where the task asks for it."""

@@ -85,6 +85,7 @@ def test_too_many_expected_parts_are_left_out(mixed, monkeypatch):
     assert bank.covers(parts_of(mixed[3])) and not bank.covers(parts_of(mixed[4]))
 
 
+@pytest.mark.long
 def test_populations_in_a_bank_are_made_up_to_common_sizes(easy, mixed, tiny):
     """A generation of which one failed finds everything compiled, and its agents are those that it has by rows."""
     forget_compiled()
@@ -98,6 +99,7 @@ def test_populations_in_a_bank_are_made_up_to_common_sizes(easy, mixed, tiny):
     assert_close_trees(params(fewer, 0), params(alone, 0))
 
 
+@pytest.mark.long
 def test_survivors_of_a_rung_are_what_they_are_by_rows(easy, mixed, tiny):
     """Rows that nobody asks for are no candidates: they are neither cut nor counted."""
     cut = {"rungs": [Rung(2 * tiny.batch, keep=0.5)], "seeds": SEEDS, "steps": 4 * tiny.batch, "checkpoints": 2}
@@ -109,6 +111,7 @@ def test_survivors_of_a_rung_are_what_they_are_by_rows(easy, mixed, tiny):
         assert_close_trees(params(found[0], k), params(found[1], k))
 
 
+@pytest.mark.long
 def test_a_chunk_is_made_up_to_no_more_than_was_asked_for(easy, mixed, tiny):
     few = train(easy, mixed[:3], tiny, execution=replace(BANK, chunk=3), **budget(tiny))
     forget_compiled()
@@ -125,6 +128,7 @@ def test_programs_that_cost_much_are_applied_to_their_own_rows(mixed, load):
     assert not bank_for(Banks(), [mixed[0], slow], 32_768).covers(parts_of(slow))
 
 
+@pytest.mark.long
 def test_programs_beside_a_bank_compute_what_they_compute_alone(mixed, easy):
     own = [mixed[0], mixed[3], mixed[4]]
     bank = bank_for(Banks(), [mixed[0], mixed[4]])
@@ -148,6 +152,7 @@ def kept() -> set[object]:
     return {*POPULATIONS, *STRUCTURES}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collector", ["fused", pytest.param("stepwise", marks=pytest.mark.slow)])
 def test_a_population_of_known_parts_compiles_nothing(easy, tiny, load, checker, collector):
     """Other sums, weights and observations of the parts of two programs, with the agents that they have alone."""
@@ -179,6 +184,7 @@ def test_shapes_of_known_parts_do_not_depend_on_numbers_and_sums(easy, load):
     assert (one.key, signature(one.data)) == (other.key, signature(other.data))
 
 
+@pytest.mark.long
 def test_results_do_not_depend_on_what_a_bank_has_seen(easy, mixed, tiny):
     """A resumed search makes a bank of its own, without what earlier generations had."""
     found = []
@@ -191,6 +197,7 @@ def test_results_do_not_depend_on_what_a_bank_has_seen(easy, mixed, tiny):
         assert_close_trees(params(found[0], k), params(found[1], k))
 
 
+@pytest.mark.long
 def test_a_diverged_candidate_does_not_affect_the_others(easy, mixed, tiny, checker):
     """Of one bank: a reward and an observation that are not finite from step 20 of an episode on."""
     source = program_source(

@@ -38,6 +38,7 @@ def value_of(kind: str, steps: int, **settings: Any) -> tuple[Any, Any]:
     return result, value
 
 
+@pytest.mark.long
 def test_aiming_is_learned():
     result, value = value_of("aim", 40_000, entropy=0.0)
     assert result.success.mean() > 0.95
@@ -45,12 +46,14 @@ def test_aiming_is_learned():
         np.testing.assert_allclose(value(signal, 0.0, 0.0), 1.0, atol=0.08)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_truncated_episode_bootstraps_the_value_that_would_have_followed(fresh):
     _, value = value_of("endless", 40_000, bootstrap=True, fresh_values=fresh)
     np.testing.assert_allclose(value(1.0, 0.0, 0.0), 1 / (1 - DISCOUNT), atol=0.1)
 
 
+@pytest.mark.long
 def test_without_bootstrap_a_truncation_is_a_termination():
     _, value = value_of("endless", 40_000, bootstrap=False)
     least = np.mean([(1 - DISCOUNT**k) / (1 - DISCOUNT) for k in range(1, 7)])
@@ -145,6 +148,7 @@ class Count(Probe):
         return jnp.where(next_view.t <= self.last, next_view.t, jnp.nan)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ends", [True, False])
 @pytest.mark.parametrize("repeat", [1, 2, 4])
 def test_a_repeated_action_sums_rewards_up_to_the_end_of_the_episode(ends, repeat):

@@ -38,6 +38,7 @@ def test_success_agrees_with_the_held_out_episodes(corridor):
     assert np.mean([e.success for e in played]) == pytest.approx(trained.success[0, 0], abs=0.25)
 
 
+@pytest.mark.long
 def test_all_agents_play_the_same_initial_states(corridor):
     task, program, trained = corridor
     other = train(task, [program], TINY, seeds=[7], steps=64)
@@ -46,6 +47,7 @@ def test_all_agents_play_the_same_initial_states(corridor):
     assert np.array_equal(first, second) and len(set(map(float, first))) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["probe-corridor", "xland-easy"])
 def test_a_task_draws_every_state_in_one_size(name, task_of):
     import jax

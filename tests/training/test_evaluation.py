@@ -42,6 +42,7 @@ def test_environments_of_training_add_no_held_out_steps(easy):
     assert curve_points(easy, many, 1_000_000) == 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("execution", [FUSED, STEPWISE])
 def test_fewer_held_out_episodes_leave_the_training_as_it_was(easy, mixed, tiny, execution):
     rung = Rung(2 * tiny.batch)  # the training goes on as another segment
@@ -65,6 +66,7 @@ class Patient(Probe):
         return 400
 
 
+@pytest.mark.long
 def test_a_round_ends_with_its_last_episode(monkeypatch):
     """A long horizon costs nothing where episodes are short, and what is measured is what playing on measures."""
     task = Patient("corridor", length=4)
@@ -127,6 +129,7 @@ def test_collectors_and_chunks_play_the_same_few_episodes(easy, mixed, tiny):
             np.testing.assert_allclose(getattr(one, curve), getattr(other, curve), rtol=1e-5)
 
 
+@pytest.mark.long
 def test_recurrent_agents_begin_held_out_episodes_without_memory(easy, mixed, tiny):
     """What an evaluation with lanes of its own plays depends on the parameters alone, not on the running episodes."""
     ppo = tiny.replace(**GRU)

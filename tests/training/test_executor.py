@@ -190,6 +190,7 @@ def test_a_resumed_training_reports_restored_steps_as_done(corridor, four, tiny)
     assert [p.steps for p in trained] == sorted(p.steps for p in trained)
 
 
+@pytest.mark.long
 def test_chunks_that_continue_after_a_rung_are_not_compiled_again(corridor, four, tiny, alone):
     """Whole chunks are stopped, the others keep what they have."""
     execution = Execution(chunk=1, collector="fused", devices=jax.local_devices()[:1])

@@ -74,6 +74,7 @@ def test_different_programs_give_different_parameters(together):
     assert float(np.abs(one["policy"]["kernel"] - other["policy"]["kernel"]).max()) > 1e-3
 
 
+@pytest.mark.long
 def test_results_do_not_depend_on_the_order_of_candidates(run, easy, mixed, tiny, together):
     order = [5, 2, 7, 0]
     shuffled = run(easy, [mixed[i] for i in order], tiny, **budget(tiny))
@@ -81,6 +82,7 @@ def test_results_do_not_depend_on_the_order_of_candidates(run, easy, mixed, tiny
         assert_close_trees(params(together, k), params(shuffled, row))
 
 
+@pytest.mark.long
 def test_results_do_not_depend_on_chunks(run, easy, mixed, tiny, together):
     programs = mixed[:7]  # so that chunks have the sizes of populations in other tests, which are compiled
     cut = run(easy, programs, tiny, execution=Execution(chunk=4), **budget(tiny))
@@ -91,6 +93,7 @@ def test_results_do_not_depend_on_chunks(run, easy, mixed, tiny, together):
     assert 8 * cut.env_steps == 7 * together.env_steps
 
 
+@pytest.mark.long
 def test_results_do_not_depend_on_padding(easy, mixed, tiny):
     """The same program in a vector of 32 features and of 96."""
     agents = []
@@ -142,6 +145,7 @@ def test_recurrent_candidates_do_not_depend_on_others_chunks_or_divergence(easy,
         assert_close_trees(params(cut, row), params(together, k))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("execution", [Execution(chunk=1), STEPWISE, BANK])
 def test_centred_values_do_not_depend_on_how_candidates_train(easy, mixed, tiny, execution):
     run = partial(train, easy, ppo=tiny.replace(center_values=True, bootstrap=True), **budget(tiny))
@@ -198,6 +202,7 @@ def test_a_new_population_compiles_only_its_new_programs(easy, mixed, tiny):
     assert set(COMMON) == rest and len(compiled() - programs) == 1
 
 
+@pytest.mark.long
 def test_fast_and_full_compilations_are_cached_apart(easy, mixed, tiny):
     forget_compiled()
     kept = []
@@ -236,6 +241,7 @@ def test_peak_memory_includes_the_rollout(easy, mixed, tiny):
     assert chunk.peak_bytes() >= held + max(map(bytes_of, chunk._collect._units))
 
 
+@pytest.mark.long
 def test_collectors_agree(easy, mixed, tiny):
     executions = (FUSED, STEPWISE, BANK)
     one, *others = (train(easy, mixed, tiny, execution=execution, **budget(tiny)) for execution in executions)

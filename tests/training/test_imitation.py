@@ -95,6 +95,7 @@ def together(corridor, sets, method, tiny):
 LEARNER = PPO(envs=32, unroll=16, hidden=(32,), activation="tanh", learning_rate=3e-3, entropy=0.01, discount=0.9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["gail", pytest.param("airl", marks=pytest.mark.slow), "bc"])
 def test_an_agent_does_what_the_expert_did(name, corridor, expert, checker):
     """Though the program pays for the opposite; the sets are of one episode and of eight."""
@@ -110,6 +111,7 @@ def test_an_agent_does_what_the_expert_did(name, corridor, expert, checker):
     assert (result.env_steps == 0) == (name == "bc")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [pytest.param("gail", marks=pytest.mark.slow), "bc"])
 def test_real_actions_are_imitated(name):
     task, keys = make_task("probe-aim"), reset_keys(64, 0)
@@ -120,6 +122,7 @@ def test_real_actions_are_imitated(name):
     assert result.success.mean() > 0.9
 
 
+@pytest.mark.long
 def test_rewards_of_programs_are_not_read(corridor, sets, method, tiny, together, checker):
     source = "def compute_reward(state, action, next_state):\n    return 100.0 * state.place\n"
     own = checker.check(source, corridor)[1]
@@ -130,6 +133,7 @@ def test_rewards_of_programs_are_not_read(corridor, sets, method, tiny, together
 # ---- identities
 
 
+@pytest.mark.long
 def test_a_set_learned_from_beside_others_equals_itself_alone(corridor, sets, method, tiny, together):
     for k in range(len(sets)):
         alone = imitate(corridor, [sets[k]], method, tiny, **budget(tiny))
@@ -141,6 +145,7 @@ def test_different_sets_give_different_parameters(together):
     assert max(float(np.abs(a - b).max()) for a, b in zip(first, last, strict=True)) > 1e-3
 
 
+@pytest.mark.long
 def test_order_and_chunks_do_not_matter(corridor, sets, method, tiny, together):
     found = imitate(corridor, sets[::-1], method, tiny, execution=Execution(chunk=2), **budget(tiny))
     assert found.chunks == (2, 1)
@@ -148,6 +153,7 @@ def test_order_and_chunks_do_not_matter(corridor, sets, method, tiny, together):
         assert_close_trees(params(together, k), params(found, 2 - k))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("execution", [STEPWISE, BANK], ids=["stepwise", "bank"])
 def test_collectors_agree(execution, corridor, sets, tiny):
     one = imitate(corridor, sets, QUICK["airl"], tiny, **budget(tiny))
@@ -156,6 +162,7 @@ def test_collectors_agree(execution, corridor, sets, tiny):
         assert_close_trees(params(one, k), params(other, k))
 
 
+@pytest.mark.long
 def test_padding_does_not_matter(corridor, sets, tiny, method):
     """Of observations, and of the transitions of a set beside a larger one."""
     program, agents = Program.default(corridor), []
@@ -282,6 +289,7 @@ def test_rewards_are_those_of_the_papers():
     np.testing.assert_allclose(rewards(AIRL(), logit), logit)
 
 
+@pytest.mark.long
 def test_a_discriminator_learns_who_is_who(corridor, sets, tiny):
     """It pays the expert's transitions more than random ones, whatever agent it is beside."""
     program, method = Program.default(corridor), GAIL(hidden=(16,), batch=32, updates=200, gradient_penalty=0.0)
@@ -379,6 +387,7 @@ def test_a_feature_that_is_constant_for_the_expert_is_not_scaled(corridor, sets)
     np.testing.assert_allclose(found[31], 0.1, rtol=1e-3)
 
 
+@pytest.mark.long
 def test_the_command_trains_several_numbers_of_episodes(corridor, expert, tmp_path, capsys):
     save_trajectories(tmp_path / "expert.npz", expert)
     given = ["train", "--task", "probe-corridor", "--imitate", "bc", "--data", str(tmp_path / "expert.npz")]

@@ -64,6 +64,7 @@ def test_levels_are_shared_by_candidates_and_new_in_every_update(twins):
     assert len({g.tobytes() for g in grid[0, 0]}) == twins.ppo.envs
 
 
+@pytest.mark.long
 def test_held_out_levels_are_repeatable_and_differ_between_seeds(twins):
     """Paired between candidates and repeatable, but independent between seeds, also of one policy."""
     state = twins.start()

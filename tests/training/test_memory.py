@@ -95,6 +95,7 @@ def test_learning_recomputes_what_acting_computed(reset, kind):
     assert differs == remembers
 
 
+@pytest.mark.long
 def test_agents_act_alike_in_blocks():
     task = make_task("probe-aim")
     network = ActorCritic.of(task, GRU)
@@ -114,6 +115,7 @@ def test_agents_act_alike_in_blocks():
     assert np.flatnonzero(~broken.finite).tolist() == [7]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reset", [True, False])
 def test_memory_is_reset_between_episodes_if_reset_memory(reset):
     chunk, state, t = rollout("recall", reset)

@@ -174,6 +174,7 @@ def _history(returns: list[list[float]], success: list[list[float]]) -> History:
     return history
 
 
+@pytest.mark.long
 def test_the_correlation_is_that_of_the_episodes():
     """Of two seeds together, as numpy computes it from the episodes themselves."""
     rng = np.random.default_rng(0)
@@ -186,6 +187,7 @@ def test_the_correlation_is_that_of_the_episodes():
     assert correlation(_history(exact.tolist(), success.tolist()), 0) == pytest.approx(1.0, abs=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("share", "effect"), [(0.5, -1.0), (0.9, -2.0), (0.95, 0.0), (0.2, 0.5)])
 def test_the_interval_of_a_correlation_holds_the_true_one(share, effect):
     """19 times of 20, also where hardly an episode fails."""
@@ -201,6 +203,7 @@ def test_the_interval_of_a_correlation_holds_the_true_one(share, effect):
     assert 0.88 * draws <= held
 
 
+@pytest.mark.long
 def test_what_is_constant_has_no_correlation():
     few = [[1.0] * 4 + [0.0] * 26]
     returns = [[float(i) for i in range(30)]]

@@ -72,6 +72,7 @@ def program(checker: Checker) -> Program:
     return program
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("collector", ["fused", "stepwise"])
 @pytest.mark.parametrize(("name", "said"), [("float32", "HIGHEST"), ("tf32", "HIGH"), ("bfloat16", "bf16")])
@@ -86,6 +87,7 @@ def test_networks_have_the_precision_asked_for_and_all_else_float32(name, said, 
     assert learn == {(HIDDEN, said)}, "gradients too"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize(("name", "said"), [("float32", "HIGHEST"), ("bfloat16", "bf16")])
 def test_a_gru_and_its_gradient_have_the_precision_asked_for(name, said, program):
@@ -102,6 +104,7 @@ def test_initial_states_are_computed_in_float32():
     assert products(lowered.as_text()) == {(PHYSICS, "HIGHEST")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("execution", [FUSED, STEPWISE])
 def test_on_a_cpu_float32_is_what_jax_computes_unasked(execution, program, monkeypatch):
     def trained() -> Any:

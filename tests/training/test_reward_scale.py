@@ -144,6 +144,7 @@ def test_without_a_discount_there_is_no_centre():
     assert error.value.settings == ("ppo.discount", "ppo.center_values")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("unoptimised")
 def test_the_values_that_are_learned_are_centred():
     """Of a reward of 1 in every state they are 0."""

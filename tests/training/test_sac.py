@@ -189,6 +189,7 @@ def steps(first: int, length: int = 4, envs: int = 3) -> Trajectory:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_what_is_drawn_from_the_buffer_was_one_step():
     rows, length, envs = 12, 4, 3
     replay = new_replay(rows, envs, 2, 1)
@@ -383,6 +384,7 @@ def test_a_trained_agent_acts(line, together):
     assert policy(state).shape == (2,) and np.abs(policy(state)).max() <= 1.0
 
 
+@pytest.mark.long
 def test_actions_may_be_repeated(line):
     result = run(line, PROGRAMS[:1], TINY.replace(action_repeat=3))
     assert result.env_steps == 2 * 6 * 3 * 8 * 4

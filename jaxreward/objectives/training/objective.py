@@ -64,7 +64,7 @@ class TrainingObjective:
 
     def prepare(self, place: int, of: int) -> Callable[[Program], None] | None:
         s = self._settings
-        if s.tune or s.chunk:
+        if s.tune or s.chunk or s.executor != "local":  # compiled is for the devices of this process
             return None
 
         def ahead(program: Program) -> None:
@@ -100,7 +100,7 @@ class TrainingObjective:
         """Once, where programs are data: have everything that the proposer builds programs from in their bank, so that
         only the first generation compiles."""
         execution = self._settings.execution()
-        if self._expecting or execution.form(execution.platform) != "bank":
+        if self._expecting or self._settings.executor != "local" or execution.form(execution.platform) != "bank":
             return
         self._expecting = True
         if not (sources := bench.covering()):

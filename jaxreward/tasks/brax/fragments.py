@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jaxreward.records import Subgoal, Vocabulary
-from jaxreward.tasks.fragment_template import SHAPES, Template, make_subgoals, make_vocabulary
+from jaxreward.records import Vocabulary
+from jaxreward.tasks.fragment_template import SHAPES, Stage, Template, make_subgoals, make_vocabulary
 
 
 class Robot(NamedTuple):
@@ -265,21 +265,17 @@ PATROL_TERMS = (
 
 PATROL_SUBGOALS = make_subgoals(
     (
-        Subgoal(
-            words="run past the checkpoint",
-            directions=("checkpoint_in_body", "checkpoint_in_world"), flags=("phase",),
-            approaches=("way_out", "leaving"), completions=("returning_potential",), events=("passed",),
-        ),
-        Subgoal(
-            words="come back to the start",
-            directions=("start_in_body", "start_in_world", "start_scales"), flags=("phase",),
-            approaches=("way_home", "coming_back"),
-        ),
+        Stage("run past the checkpoint", ("checkpoint_in_body", "checkpoint_in_world"), ("way_out",), "on_way_home",
+              "the checkpoint has been passed, and the ant has not fallen"),
+        Stage("come back to the start", ("start_in_body", "start_in_world", "start_scales"), ("way_home",)),
     ),
     T("is_back", "milestone about:start", "Whether the ant is within 0.5 m of the start, the checkpoint passed.",
       "returning(next_state) * (next_state.dist_to_start < 0.5)", (10.0, 30.0, 5.0)),
-    {"returning": "the checkpoint has been passed"},
-    "",
+    '''
+def on_way_home(state):
+    """Whether the checkpoint has been passed; not where a torso too high or too low ends the episode."""
+    return returning(state) * (state.x.pos[0, 2] > 0.2) * (state.x.pos[0, 2] < 1.0)
+''',
     (10.0, 30.0, 5.0),
     (
         T("way_out", "potential about:checkpoint", "The way made towards the checkpoint, until it is passed.",

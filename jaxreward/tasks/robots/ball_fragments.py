@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxreward.records import Subgoal, Vocabulary
-from jaxreward.tasks.fragment_template import Template, make_subgoals, make_vocabulary
+from jaxreward.records import Vocabulary
+from jaxreward.tasks.fragment_template import Stage, Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import wheels_fragments as wheels
 from jaxreward.tasks.robots.wheels_fragments import NEAR, SMALL, STEP, WAY
 
@@ -140,30 +140,15 @@ TERMS = (
 
 SUBGOALS = make_subgoals(
     (
-        Subgoal(
-            words="put the hands to the ball, from behind",
-            directions=("behind_metres", "ball_metres", "ball_fine"), flags=("hands_on", "hand_gaps_fine"),
-            approaches=("behind_closer", "hands_closer", "behind_near"), completions=("touching_potential",),
-            events=("hand_touching",),
-        ),
-        Subgoal(
-            words="push the ball over the line",
-            directions=("line_metres", "robot_line"),
-            approaches=("goal_closer", "ball_forward"), completions=("over_potential",), events=("over_line",),
-        ),
-        Subgoal(
-            words="have it roll to the goal, and rest there",
-            directions=("goal_metres", "goal_course", "ball_ends"), flags=("goal_left",),
-            approaches=("ends_closer", "goal_closer", "ends_near_wide"), completions=("near_goal_potential",),
-            events=("goal_near", "goal_half"),
-        ),
+        Stage("put the hands to the ball, from behind", ("behind_metres", "ball_metres", "ball_fine"),
+              ("behind_closer", "hands_closer"), "touching", "a hand is within 2 cm of the ball"),
+        Stage("push the ball over the line", ("line_metres", "robot_line"), ("goal_closer",), "over",
+              "the ball is beyond the line"),
+        Stage("have it roll to the goal, and rest there", ("goal_metres", "goal_course", "ball_ends"),
+              ("ends_closer", "goal_closer"), "near_goal", "the ball is within half a metre of the goal"),
     ),
     Template("on_goal", "milestone goal", "Whether the ball is within 0.25 m of the goal.",
              "(left(next_state) < 0.25).astype(jnp.float32)", 1, wheels.DONE),
-    {
-        "touching": "a hand is within 2 cm of the ball", "over": "the ball is beyond the line",
-        "near_goal": "the ball is within half a metre of the goal",
-    },
     wheels.TOUCHING + '''
 
 def over(state):

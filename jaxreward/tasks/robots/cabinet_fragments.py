@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxreward.records import Subgoal, Vocabulary
-from jaxreward.tasks.fragment_template import Template, make_subgoals, make_vocabulary
+from jaxreward.records import Vocabulary
+from jaxreward.tasks.fragment_template import Stage, Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import panda_fragments as panda
 
 CONSTANTS = {
@@ -106,27 +106,26 @@ TERMS = (
 
 SUBGOALS = make_subgoals(
     (
-        Subgoal(
-            words="bring the gripper to the handle",
-            directions=("error_metres", "error_fine", "error_coarse"), flags=("straddled",),
-            approaches=("closer", "near", "near_wide"), events=("near_sharp",),
-        ),
-        Subgoal(
-            words="put a finger on either side of it",
-            directions=("left_from_handle", "right_from_handle", "above_fine"), flags=("straddled", "approach"),
-            approaches=("above_closer", "straddling"), completions=("astride_potential",), events=("behind",),
-        ),
-        Subgoal(
-            words="pull the drawer out",
-            directions=("drawer_state", "drawer_scales"), flags=("drawer_scales",),
-            approaches=("drawer_pulled", "drawer_speed", "straddled_pull"), completions=("out_potential",),
-            events=("drawer_half", "drawer_moved"),
-        ),
+        Stage("bring the gripper to the handle", ("error_metres", "error_fine", "above_fine"),
+              ("closer", "above_closer"), "at_handle", "the gripper is within 8 cm of the handle"),
+        Stage("put a finger on either side of it", ("left_from_handle", "right_from_handle"), ("closer",), "between",
+              "the handle is between the fingers"),
+        Stage("pull the drawer out", ("drawer_state", "drawer_scales"), ("drawer_pulled",), "out",
+              "the drawer is 20 cm out"),
     ),
     Template("is_open", "milestone drawer", "Whether the drawer is more than 0.39 m out.",
              "(drawer(next_state) > OPEN).astype(jnp.float32)", 1, panda.DONE),
-    {"astride": "the fingers are on either side of the handle", "out": "the drawer is 20 cm out"},
     '''
+def at_handle(state):
+    """Whether the gripper is within 8 cm of the handle."""
+    return (gap(state) < 0.08).astype(jnp.float32)
+
+
+def between(state):
+    """Whether the handle is between the fingers."""
+    return astride(state) * at_handle(state)
+
+
 def out(state):
     """Whether the drawer is 20 cm out."""
     return (drawer(state) > 0.2).astype(jnp.float32)

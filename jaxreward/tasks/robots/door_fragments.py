@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxreward.records import Subgoal, Vocabulary
-from jaxreward.tasks.fragment_template import Template, make_subgoals, make_vocabulary
+from jaxreward.records import Vocabulary
+from jaxreward.tasks.fragment_template import Stage, Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import wheels_fragments as wheels
 from jaxreward.tasks.robots.wheels_fragments import NEAR, SMALL, STEP, WAY
 
@@ -109,31 +109,15 @@ TERMS = (
 
 SUBGOALS = make_subgoals(
     (
-        Subgoal(
-            words="put a hand to the door",
-            directions=("edge_metres", "edge_fine", "hand_gaps"), flags=("hands_on", "hand_gaps_fine"),
-            approaches=("hands_closer", "hands_near", "hands_near_wide"), completions=("touching_potential",),
-            events=("hand_touching",),
-        ),
-        Subgoal(
-            words="push the door open",
-            directions=("door_turn", "door_direction"), flags=("door_ajar",),
-            approaches=("opening", "opening_by_hand", "opened_share"), completions=("ajar_potential",),
-            events=("is_ajar",),
-        ),
-        Subgoal(
-            words="go through the doorway",
-            directions=("exit_metres", "to_wall"),
-            approaches=("passing_open", "passing", "exit_near"), completions=("beyond_wall_potential",),
-            events=("past_wall",),
-        ),
+        Stage("put a hand to the door", ("edge_metres", "edge_fine", "hand_gaps"), ("hands_closer",), "touching",
+              "a hand is within 2 cm of the door"),
+        Stage("push the door open", ("door_turn", "door_direction"), ("opening", "opening_by_hand"), "ajar",
+              "the door is open by more than 0.6 rad"),
+        Stage("go through the doorway", ("exit_metres", "to_wall"), ("passing",), "beyond_wall",
+              "the robot's middle is beyond the wall"),
     ),
     Template("through", "milestone exit", "Whether the robot is through, 0.6 m beyond the wall.",
              '(next_state.info["left_to_go"] < 0.0).astype(jnp.float32)', 1, wheels.DONE),
-    {
-        "touching": "a hand is within 2 cm of the door", "ajar": "the door is open by more than 0.6 rad",
-        "beyond_wall": "the robot's middle is beyond the wall",
-    },
     wheels.TOUCHING + '''
 
 def beyond_wall(state):

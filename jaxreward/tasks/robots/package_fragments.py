@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxreward.records import Subgoal, Vocabulary
-from jaxreward.tasks.fragment_template import Template, make_subgoals, make_vocabulary
+from jaxreward.records import Vocabulary
+from jaxreward.tasks.fragment_template import Stage, Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import wheels_fragments as wheels
 from jaxreward.tasks.robots.wheels_fragments import NEAR, SMALL, STEP, WAY
 
@@ -128,31 +128,21 @@ TERMS = (
 
 SUBGOALS = make_subgoals(
     (
-        Subgoal(
-            words="go behind the package, as seen from the goal",
-            directions=("behind_metres", "package_metres", "package_fine"), flags=("goal_course",),
-            approaches=("behind_closer", "behind_near"), events=("facing",),
-        ),
-        Subgoal(
-            words="put both hands to it",
-            directions=("hand_gaps", "package_fine"), flags=("hands_on", "hand_gaps_fine"),
-            approaches=("hands_closer", "hands_near", "hands_near_wide"), completions=("held_potential",),
-            events=("holding", "hand_touching"),
-        ),
-        Subgoal(
-            words="push it to the goal",
-            directions=("goal_metres", "goal_course", "goal_fine"), flags=("goal_left",),
-            approaches=("goal_closer", "held_way", "package_forward"), completions=("near_goal_potential",),
-            events=("goal_near", "goal_half"),
-        ),
+        Stage("go behind the package, as seen from the goal", ("behind_metres", "package_metres", "package_fine"),
+              ("behind_closer",), "placed", "the robot is within 30 cm of where it can push the package to the goal"),
+        Stage("put both hands to it", ("hand_gaps", "package_fine"), ("hands_closer",), "held",
+              "both hands are within 2 cm of the package"),
+        Stage("push it to the goal", ("goal_metres", "goal_course", "goal_fine"), ("goal_closer", "held_way"),
+              "near_goal", "the package is within half a metre of the goal"),
     ),
     Template("on_goal", "milestone goal", "Whether the package is within 0.15 m of the goal.",
              "(left(next_state) < 0.15).astype(jnp.float32)", 1, wheels.DONE),
-    {
-        "held": "both hands are within 2 cm of the package",
-        "near_goal": "the package is within half a metre of the goal",
-    },
-    wheels.NEAR_GOAL,
+    '''
+def placed(state):
+    """Whether the robot is within 30 cm of where its hands are behind the package."""
+    return (length(behind(state)) < 0.3).astype(jnp.float32)
+
+''' + wheels.NEAR_GOAL,
     wheels.DONE,
 )  # fmt: skip
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxreward.records import Subgoal, Vocabulary
-from jaxreward.tasks.fragment_template import Template, make_subgoals, make_vocabulary
+from jaxreward.records import Vocabulary
+from jaxreward.tasks.fragment_template import Stage, Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import panda_fragments as panda
 
 CONSTANTS = {
@@ -140,27 +140,21 @@ TERMS = (
 
 SUBGOALS = make_subgoals(
     (
-        Subgoal(
-            words="bring the gripper behind the puck, as seen from the goal",
-            directions=("behind_metres", "behind_fine", "error_fine"), flags=("touch",),
-            approaches=("behind_closer", "behind_near", "near"), events=("behind_sharp",),
-        ),
-        Subgoal(
-            words="touch the puck",
-            directions=("left_from_puck", "right_from_puck", "error_fine"), flags=("touch",),
-            approaches=("closer", "near_sharp"), completions=("touching_potential",), events=("touching_puck",),
-        ),
-        Subgoal(
-            words="push it to the goal",
-            directions=("goal_metres", "goal_fine", "goal_course"), flags=("goal_left",),
-            approaches=("goal_closer", "touched_way", "puck_forward"), completions=("near_goal_potential",),
-            events=("goal_near", "goal_half"),
-        ),
+        Stage("bring the gripper behind the puck, as seen from the goal", ("behind_metres", "behind_fine"),
+              ("behind_closer",), "placed", "the gripper is within 4 cm of behind the puck"),
+        Stage("touch the puck", ("left_from_puck", "right_from_puck", "error_fine"), ("closer",), "touching",
+              "a fingertip is within 2 cm of the puck's side"),
+        Stage("push it to the goal", ("goal_metres", "goal_fine", "goal_course"), ("goal_closer", "touched_way"),
+              "near_goal", "the puck is within 12 cm of the goal"),
     ),
     Template("on_goal", "milestone goal", "Whether the puck is within 0.05 m of the goal.",
              "(left(next_state) < 0.05).astype(jnp.float32)", 1, panda.DONE),
-    {"touching": "a fingertip touches the puck", "near_goal": "the puck is within 12 cm of the goal"},
     '''
+def placed(state):
+    """Whether the gripper is within 4 cm of behind the puck."""
+    return (length(behind(state)) < 0.04).astype(jnp.float32)
+
+
 def near_goal(state):
     """Whether the puck is within 12 cm of the goal."""
     return (left(state) < 0.12).astype(jnp.float32)
