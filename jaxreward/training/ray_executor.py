@@ -22,6 +22,7 @@ import sys
 import sysconfig
 import threading
 import time
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -365,7 +366,9 @@ def _begin_ray(address: str | None) -> None:
     of_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        with warnings.catch_warnings():  # JAX warns of any fork; what Ray forks here executes a program at once
+            warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     except Exception as error:
         where = f"at {address}" if address else "on this machine"
         message = f"there is no Ray cluster {where}, or it cannot be begun: {_first_line(error)}"

@@ -30,6 +30,9 @@ from tests.training.conftest import assert_close_trees, budget
 from tests.training.test_bookkeeping import Memory
 from tests.training.test_executor import REWARDS, TEXT
 
+# Ray begins nodes by a function between fork and exec
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork", "ignore:.*_at_fork:pytest.PytestUnraisableExceptionWarning")
+
 KEY_DOOR = Path(__file__).parents[1] / "tasks" / "key_door.py"
 
 
@@ -107,8 +110,8 @@ def test_a_search_runs_on_a_cluster_of_its_own(tmp_path: Path):
         command = [sys.executable, "-m", "jaxreward", "evolve", *words, "--name", name, "--json", *more]
         ended = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=400, check=False)
         assert ended.returncode == 0, ended.stderr[-2000:]
-        scores[name] = (tmp_path / "runs" / name / "best_interface.py").read_text().split('"""')[-1]
-    assert scores["ray"] == scores["local"]
+        scores[name] = (tmp_path / "runs" / name / "best_interface.py").read_text().partition("import jax.numpy")[2]
+    assert scores["ray"] == scores["local"] != ""
 
 
 @pytest.fixture(scope="module")
