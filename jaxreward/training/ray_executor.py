@@ -99,7 +99,7 @@ class RayExecutor:
         if not self.slots:
             raise UserError("the Ray cluster has neither GPUs nor CPUs: start nodes that have some")
         self._grow()
-        self._wait_for_one()
+        self.wait_for(1)
         self.platform: str = self._seats[0].about["platform"]
         self.limit: int = min(seat.about["limit"] for seat in self._seats)
         self._thread = threading.Thread(target=self._serve, name="ray-executor", daemon=True)
@@ -264,16 +264,24 @@ class RayExecutor:
                 self._seats.append(_Seat(actor, about.result()))
             self._deal()
 
-    def _wait_for_one(self) -> None:
+    def wait_for(self, workers: int) -> None:
+        """Return once so many workers have begun; a training may begin with fewer.
+
+        Raises:
+            UserError: they do not within some minutes. The executor is closed then.
+        """
         end = time.monotonic() + _BEGIN_S
         while time.monotonic() < end:
             with self._lock:
-                if self._seats:
+                if len(self._seats) >= workers:
                     return
-                if not self._beginning:
+                if len(self._seats) + self._beginning < workers:
                     break
             time.sleep(0.05)
-        failure = self._failure or f"no worker began on the Ray cluster within {_BEGIN_S:g} s: are its devices taken?"
+        late = (
+            f"the Ray cluster began {len(self._seats)} workers of {workers} within {_BEGIN_S:g} s: are devices taken?"
+        )
+        failure = self._failure or late
         self.close()
         raise UserError(failure)
 
