@@ -2,8 +2,8 @@
 
     python benchmarks/ray_speed.py --out benchmarks/results/ray_speed.json
 
-The same population trains on one device of this process, on one worker and on several, in turns; every way has
-compiled before, and the fastest of its turns counts. `cost_of_ray` is the time of one worker over that of this
+The same population trains on one device of this process, then on one worker, then on several; every way has compiled
+before, and the fastest of its turns counts. `cost_of_ray` is the time of one worker over that of this
 process, `speed_up` that of one worker over that of several. Starting the cluster and compiling are said apart.
 """
 
@@ -45,7 +45,7 @@ class RaySpeedSettings:
 
 
 def run(s: RaySpeedSettings) -> dict[str, Any]:
-    """All ways in turns."""
+    """All ways, one after another."""
     check_bounds(s)
     from benchmarks.machine import machine
     from benchmarks.random_programs import sources_of

@@ -278,9 +278,7 @@ class RayExecutor:
                 if len(self._seats) + self._beginning < workers:
                     break
             time.sleep(0.05)
-        late = (
-            f"the Ray cluster began {len(self._seats)} workers of {workers} within {_BEGIN_S:g} s: are devices taken?"
-        )
+        late = f"{len(self._seats)} of {workers} workers of the Ray cluster began in {_BEGIN_S:g} s: are devices taken?"
         failure = self._failure or late
         self.close()
         raise UserError(failure)
