@@ -44,7 +44,7 @@ from jaxreward.training.notices import notices
 from jaxreward.training.plan import held_out_steps
 from tests.silent import Silent
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
+pytestmark = [pytest.mark.usefixtures("unoptimised", "unsynced"), pytest.mark.long]
 
 MISS = Measure(name="miss", unit="m", rate=False, higher_is_better=False, worst=3.0, sparse=0.8, human=0.2)
 COST = Measure(name="cost", rate=False, worst=-9.0)
@@ -192,7 +192,6 @@ def test_the_correlation_is_that_of_the_episodes():
     assert correlation(history, 0, MISS) == pytest.approx(-expected, abs=1e-3)
 
 
-@pytest.mark.long
 def test_an_agent_that_diverges_counts_as_the_worst():
     @dataclass(frozen=True)
     class Undefined(Aim):
@@ -204,7 +203,6 @@ def test_an_agent_that_diverges_counts_as_the_worst():
     assert gone.diverged.all() and (gone.success == MISS.worst).all()
 
 
-@pytest.mark.long
 def test_a_metric_without_a_value_counts_as_the_worst():
     @dataclass(frozen=True)
     class Blind(Probe):
@@ -376,7 +374,6 @@ def test_the_report_is_normalised_by_the_baselines_of_the_run(searched, tmp_path
     assert "miss (m), less is better on probe-aim" in text
 
 
-@pytest.mark.long
 def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):
     settings = EvolveSettings(task="probe-choice", baselines=("dense",), out=tmp_path, name="run")
     with pytest.raises(InvalidSetting) as error:

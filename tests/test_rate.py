@@ -37,7 +37,7 @@ from tests.proposers.talk import KEY
 from tests.silent import Silent
 from tests.test_rda_search import SETTINGS
 
-pytestmark = pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
+pytestmark = [pytest.mark.usefixtures("warm", "unoptimised", "unsynced"), pytest.mark.long]
 TASK = "tests/careful_corridor.py:CarefulCorridor"
 VOTES, EPISODES, FRAMES, SEEDS = 2, 2, 3, 2
 CALLS = 2 * SEEDS * EPISODES * VOTES
@@ -106,7 +106,6 @@ def test_the_best_and_baselines_are_rated_by_frames_alone(run, capsys):
     assert not read_transcript(run / "transcripts" / "exchanges.jsonl")  # caps of the search do not count them
 
 
-@pytest.mark.long
 def test_what_is_rated_stands_beside_success(run):
     with ChatServer(lambda body, n: rating(2 if "sparse" in json.dumps(body) else 5, "it stands still")) as server:
         assert rate(run, server.url) == 0
@@ -161,7 +160,6 @@ def test_votes_that_cannot_be_read_are_asked_for_once_more(run, capsys):
     assert "no answer about the agents of best can be used" in capsys.readouterr().err
 
 
-@pytest.mark.long
 def test_a_cap_holds_and_nothing_is_lost(run, capsys):
     with ChatServer(lambda body, n: rating(3)) as server:
         assert rate(run, server.url, "--max-requests", "6") == 2
@@ -214,7 +212,6 @@ def test_what_is_shown_does_not_depend_on_rewards(run):
     assert len(found) == 2 * SEEDS and all(not e.paid for evidence in found for e in evidence.episodes)
 
 
-@pytest.mark.long
 def test_a_dead_model_costs_nothing(run, capsys):
     assert rate(run, f"http://127.0.0.1:{closed_port()}/v1", "--wait-s", "0", "--retries", "0") == 2
     said = capsys.readouterr().err
@@ -222,7 +219,6 @@ def test_a_dead_model_costs_nothing(run, capsys):
     assert not (run / RATINGS).exists()
 
 
-@pytest.mark.long
 def test_ratings_of_another_program_are_not_shown(run):
     with ChatServer(lambda body, n: rating(3)) as server:
         assert rate(run, server.url) == 0
@@ -284,7 +280,6 @@ def test_no_rating_is_read_from_other_words(text):
     assert isinstance(read_rating(text, "stop"), Failure)
 
 
-@pytest.mark.long
 def test_a_film_is_of_a_policy(run, checker):
     """The same program, trained again for longer, is filmed anew."""
     settings = started_settings(run)

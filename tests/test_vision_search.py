@@ -38,7 +38,7 @@ from tests.proposers.talk import KEY
 from tests.silent import Silent
 from tests.test_rda_search import SETTINGS, asked, seen
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
+pytestmark = [pytest.mark.usefixtures("unoptimised", "unsynced"), pytest.mark.long]
 TASK = CarefulCorridor()
 FRAMES = 4
 
@@ -148,7 +148,6 @@ def test_a_report_of_a_run_whose_frames_are_gone_or_hostile(judged, tmp_path):
     write_report(run)
 
 
-@pytest.mark.long
 def test_it_is_replayed_without_a_model(judged, checker, tmp_path):
     _, run, _ = judged
     again = dataclasses.replace(settings(f"http://127.0.0.1:{closed_port()}/v1", tmp_path), proposer="replay",
@@ -158,7 +157,6 @@ def test_it_is_replayed_without_a_model(judged, checker, tmp_path):
     assert not (tmp_path / "run" / "evidence").exists()
 
 
-@pytest.mark.long
 def test_a_dead_judge_pauses_the_run_which_goes_on_later(checker, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     dead = settings(f"http://127.0.0.1:{closed_port()}/v1", tmp_path, llm={"wait_s": 0.0, "retries": 0}, candidates=2)
@@ -180,7 +178,6 @@ def test_a_judge_stays_who_it_is(judged, monkeypatch):
     require_same_call(run, dataclasses.replace(again, llm=dataclasses.replace(again.llm, api_base="http://x")), {})
 
 
-@pytest.mark.long
 def test_a_cap_is_one_for_all_models(monkeypatch):
     both = settings("http://127.0.0.1:1", Path("runs"), proposer="llm", task="panda-cabinet", candidates=400)
     llm = dataclasses.replace(both.llm, model=("openai/writer",), price=("openai/eye=1,2", "openai/writer=1,2"))
@@ -191,7 +188,6 @@ def test_a_cap_is_one_for_all_models(monkeypatch):
     assert free.judging == 400 * 2 * 2 and "calls of the model that judges, with pictures" in free.text()
 
 
-@pytest.mark.long
 def test_a_spent_cap_ends_the_search_with_what_is_judged(checker, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with ChatServer(eye) as server:
@@ -203,7 +199,6 @@ def test_a_spent_cap_ends_the_search_with_what_is_judged(checker, tmp_path, monk
     assert "budget of requests is spent" in outcome.reason
 
 
-@pytest.mark.long
 def test_frames_are_taken_for_metrics_too_where_they_are_asked_for(checker, tmp_path):
     scripted = dataclasses.replace(
         SETTINGS, llm=LlmSettings(judge_frames=3, judge_episodes=1), out=tmp_path, name="run", candidates=2,
@@ -255,7 +250,6 @@ def test_numbers_that_are_none_choose_no_frames():
     assert len(telling_steps(figures, np.full((40, 1), np.inf), 8)) == 8
 
 
-@pytest.mark.long
 def test_runs_from_before_models_judged_go_on(checker, tmp_path):
     """They say `files`, whatever their strategy: it was the default."""
     settings = dataclasses.replace(

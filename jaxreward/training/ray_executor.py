@@ -30,10 +30,9 @@ from typing import Any
 
 import jax
 
-from jaxreward.errors import InvalidSetting, UserError
-from jaxreward.extras import require
+from jaxreward.errors import InvalidSetting, MissingPackage, UserError
 from jaxreward.training.executor import Done, Job, Supervisor, WorkerLost
-from jaxreward.training.ray_worker import Letter, Mailbox, Parcel, Worker
+from jaxreward.training.ray_worker import Letter, Mailbox, Parcel, Worker, versions
 
 AT_ONCE = 2
 """Jobs of a worker: one trains, and the next is compiled."""
@@ -77,8 +76,11 @@ class RayExecutor:
             MissingPackage: Ray is not installed.
             UserError: there is no cluster, no worker begins, or one has another version of JAX or of this package.
         """
-        require("ray", "an executor on Ray", "executor")
-        import ray
+        try:
+            import ray
+        except ImportError as error:
+            message = 'an executor on Ray needs ray, which is not installed: pip install "jaxreward[ray]"'
+            raise MissingPackage(message, "ray", "executor") from error
         from ray import cloudpickle
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -249,8 +251,6 @@ class RayExecutor:
 
     def _begun(self, actor: Any, about: Future[dict[str, Any]]) -> None:
         """Called by a thread of Ray's."""
-        from jaxreward.runs.provenance import versions
-
         with self._lock:
             self._beginning -= 1
             if (error := about.exception()) is not None:
@@ -386,8 +386,7 @@ def _begin_ray(address: str | None) -> None:
 
 def _difference(mine: dict[str, str], theirs: dict[str, str]) -> str:
     """What of the versions that results depend on is another one there, in words; empty where nothing is."""
-    names = ("jaxreward", "jax")
-    found = [name for name in names if mine.get(name) != theirs.get(name)]
+    found = [name for name in mine if mine[name] != theirs.get(name)]
     return f"{found[0]} {theirs.get(found[0], 'missing')}, not {mine.get(found[0])}" if found else ""
 
 

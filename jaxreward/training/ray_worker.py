@@ -9,6 +9,7 @@ import itertools
 import pickle
 import time
 from collections.abc import Callable, Mapping
+from importlib import metadata
 from typing import Any
 
 from jaxreward.training.executor import Checkpointing, Done, Job, Supervisor
@@ -98,8 +99,6 @@ class Worker:
 
     def about(self) -> dict[str, Any]:
         """The platform and the memory limit of its device, and versions."""
-        from jaxreward.runs.provenance import versions
-
         return {"platform": self._local.platform, "limit": self._local.limit, "versions": versions()}
 
     def prepare(self, parcel: Parcel) -> int:
@@ -167,6 +166,11 @@ class _Store:
         if error:
             raise pickle.loads(error)
         return pickle.loads(value)
+
+
+def versions() -> dict[str, str]:
+    """Of what the results of a job depend on, and must be one on all nodes."""
+    return {name: metadata.version(name) for name in ("jaxreward", "jax")}
 
 
 def _asking(question: Callable[[], Any]) -> Callable[[], bool]:

@@ -69,8 +69,8 @@ def test_errors_are_sent_as_they_are_or_in_their_words():
 
 
 def test_other_versions_are_named():
-    mine = {"jaxreward": "1", "jax": "0.10.2", "numpy": "2"}
-    assert _difference(mine, {**mine, "numpy": "1"}) == ""
+    mine = {"jaxreward": "1", "jax": "0.10.2"}
+    assert _difference(mine, dict(mine)) == ""
     assert _difference(mine, {**mine, "jax": "0.9"}) == "jax 0.9, not 0.10.2"
 
 
