@@ -11,6 +11,7 @@ from jaxreward.commands.search_settings import resolve_search
 from jaxreward.commands.spending import confirm, spending_of
 from jaxreward.commands.summary import evolve_json, show_outcome
 from jaxreward.evolution import Outcome, run_search
+from jaxreward.evolution.search_options import OF_EXECUTOR
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.extras import install, missing
@@ -19,7 +20,7 @@ from jaxreward.reports.page import write_report
 from jaxreward.runs import StopSignal
 from jaxreward.runs.run import require_new
 
-MACHINE = ("executor", "ray_address", "ray_workers", "memory_gb", "chunk", "collector", "compile", "population")
+MACHINE = (*OF_EXECUTOR, "memory_gb", "chunk", "collector", "compile", "population")
 TOPICS: dict[str, tuple[str, ...]] = {
     "search": ("task", "task_arg", "strategy", "option", "bandit", "ablations", "proposer", "recording", "vocabulary",
                "blocks", "surrogate", "stages", "evolve", "observation", "judge", "generation", "seed"),

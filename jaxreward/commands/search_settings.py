@@ -16,7 +16,7 @@ from jaxreward.demonstrations.storage import task_of_episodes
 from jaxreward.errors import ChangedSetting, InvalidSetting, UserError
 from jaxreward.evolution.presets import preset, usual_strategy
 from jaxreward.evolution.resuming import free_name, may_change, objects_of
-from jaxreward.evolution.search_options import OF_GENETIC
+from jaxreward.evolution.search_options import OF_EXECUTOR, OF_GENETIC
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import COPIES, require_same_objects
 from jaxreward.evolution.started import started_settings
@@ -189,7 +189,7 @@ def _recorded(recording: Path) -> dict[str, Any]:
         return {}
     values = values_of(EvolveSettings, read_config(recording), str(config))
     skip = {"out", "name", "resume", "profile", "track", "dry_run", "json", "memory_gb", "unsafe_no_sandbox"}
-    skip |= {"executor", "ray_address", "ray_workers", "proposer", "recording", "llm.prompts", *OF_GENETIC}
+    skip |= {"proposer", "recording", "llm.prompts", *OF_EXECUTOR, *OF_GENETIC}
     if not values.get("filter_steps", 0):  # without a short rung nobody chose the threshold that is written there
         skip.add("filter_threshold")
     return {"task": EvolveSettings.task, **{path: value for path, value in values.items() if path not in skip}}

@@ -32,6 +32,7 @@ from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.learner_options import LearnerName
 from jaxreward.evolution.parts import difference
 from jaxreward.evolution.resuming import objects_of
+from jaxreward.evolution.search_options import OF_EXECUTOR
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import OBSERVATION, Objects, require_same_files, require_same_objects
 from jaxreward.evolution.started import AS_BEFORE, as_now, started_settings
@@ -56,7 +57,7 @@ Status = Literal["done", "begun", "to do"]
 
 # Settings that may differ when a cell is resumed: its result does not depend on them.
 HARMLESS = frozenset({
-    *("executor", "ray_address", "ray_workers"),
+    *OF_EXECUTOR,
     *("memory_gb", "unsafe_no_sandbox", "command", "llm.api_base", "llm.stream", "llm.concurrency", "llm.timeout_s"),
     *("llm.retries", "llm.wait_s", "llm.confirm_usd"),
 })  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.presets import quick_learner
+from jaxreward.evolution.search_options import OF_EXECUTOR
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import COPIES, given_objects, require_same_files, require_same_objects
 from jaxreward.evolution.started import started_settings
@@ -25,16 +26,8 @@ from jaxreward.training.learners import PLATFORMS, Shape
 MAY_CHANGE = {
     *("out", "name", "resume", "profile", "track", "dry_run", "json"),
     *("candidates", "max_attempts", "max_env_steps", "max_device_s"),
-    *(
-        "memory_gb",
-        "executor",
-        "ray_address",
-        "ray_workers",
-        "unsafe_no_sandbox",
-        "baselines",
-        "final_seeds",
-        "final_steps",
-    ),
+    *OF_EXECUTOR,
+    *("memory_gb", "unsafe_no_sandbox", "baselines", "final_seeds", "final_steps"),
 }
 """What may differ when a run is resumed, besides language models: its folder, how it is watched, its budgets."""
 

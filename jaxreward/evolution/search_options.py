@@ -23,6 +23,8 @@ ExecutorOption = Literal["local", "ray"]
 ObjectiveName = Literal["training", "demonstrations"]
 Switch = Literal["auto", "on", "off"]
 VocabularyOption = Literal["auto", "own", "derived", "both"]
+OF_EXECUTOR = ("executor", "ray_address", "ray_workers")
+"""Settings of where programs train, on which no result depends."""
 OF_GENETIC: dict[str, Any] = {"blocks": "off", "surrogate": 0}
 """Settings of the genetic proposer alone, and what they are with others."""
 
@@ -77,7 +79,7 @@ class TrainingOptions(LearnerOptions):
     def check_execution(self) -> None:
         """Raise a `UserError` for the first setting of the execution that is invalid, or lacks a package."""
         self._how().check(self.hyper)
-        for name in ("ray_address", "ray_workers"):
+        for name in OF_EXECUTOR[1:]:
             if getattr(self, name) and self.executor != "ray":
                 raise InvalidSetting(f"{mention(name)} is for {mention('executor', 'ray')}", name, "executor")
         if self.executor == "ray":

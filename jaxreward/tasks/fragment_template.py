@@ -19,6 +19,10 @@ def bell(x, width):
 """Helpers of every robot's vocabulary: a length with a gradient at zero, and a bell curve."""
 
 
+DONE = (5.0, 10.0, 2.0)
+"""Scales of what pays for having done something."""
+
+
 class Template(NamedTuple):
     """A fragment with placeholders: `lines` is the body after the docstring, the last one returned."""
 
@@ -68,7 +72,11 @@ class Stage(NamedTuple):
 
 
 def make_subgoals(
-    stages: Iterable[Stage], reward: Template, helpers: str, scales: tuple[float, ...], terms: Iterable[Template] = ()
+    stages: Iterable[Stage],
+    reward: Template,
+    helpers: str,
+    scales: tuple[float, ...] = DONE,
+    terms: Iterable[Template] = (),
 ) -> Subgoals:
     """Subgoals of a task that pays `reward`, a term; of stages that can be seen to be done with a flag and a potential.
 

@@ -31,8 +31,9 @@ from typing import Any
 import jax
 
 from jaxreward.errors import InvalidSetting, MissingPackage, UserError
+from jaxreward.training.compiled import Cache
 from jaxreward.training.executor import Done, Job, Supervisor, WorkerLost
-from jaxreward.training.ray_worker import Letter, Mailbox, Parcel, Worker, versions
+from jaxreward.training.ray_worker import KEPT, Letter, Mailbox, Parcel, Worker, versions
 
 AT_ONCE = 2
 """Jobs of a worker: one trains, and the next is compiled."""
@@ -94,11 +95,13 @@ class RayExecutor:
         self._orders, self._running = dict[int, _Order](), dict[int, _Seat]()
         self._seats, self._beginning, self._failure = list[_Seat](), 0, ""
         self._homes = dict[int, _Seat]()
-        self._references, self._names = dict[str, Any](), dict[int, tuple[Any, str]]()
+        self._sent = Cache(KEPT)
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self._mailbox = ray.remote(Mailbox).options(num_cpus=0, scheduling_strategy=here).remote()
         self.slots = self._wanted()
+        self._thread: threading.Thread | None = None
         if not self.slots:
+            self.close()
             raise UserError("the Ray cluster has neither GPUs nor CPUs: start nodes that have some")
         self._grow()
         self.wait_for(1)
@@ -118,7 +121,7 @@ class RayExecutor:
         if self._closed.is_set():
             return
         self._closed.set()
-        if hasattr(self, "_thread"):
+        if self._thread is not None:
             self._thread.join()
         with self._lock:
             for actor in (*(seat.actor for seat in self._seats), self._mailbox):
@@ -199,21 +202,19 @@ class RayExecutor:
     def _parcel(self, job: Job) -> Parcel:
         values = {f.name: getattr(job, f.name) for f in dataclasses.fields(Job)}
         values["state"] = jax.device_get(values["state"])
-        programs = tuple(self._sent(program) for program in values.pop("programs"))
-        kept = {name: self._sent(values.pop(name)) for name in ("task", "imitation", "start")}
+        programs = tuple(self._where(program) for program in values.pop("programs"))
+        kept = {name: self._where(values.pop(name)) for name in ("task", "imitation", "start")}
         return Parcel(values, kept, programs)
 
-    def _sent(self, value: Any) -> tuple[str, Any]:
-        """The name of a value, made of its content, and where workers find it; sent once."""
-        known = self._names.get(id(value))
-        if known is None:
+    def _where(self, value: Any) -> tuple[str, Any]:
+        """The name of a value, made of its content, and where workers find it; put there once."""
+
+        def put() -> tuple[str, Any]:
             _by_value(type(value).__module__)
             text = self._cloudpickle.dumps(value)
-            name = hashlib.sha256(text).hexdigest()
-            if name not in self._references:
-                self._references[name] = self._ray.put(text)
-            self._names[id(value)] = known = (value, name)  # the value itself, so that no other gets its id
-        return known[1], self._references[known[1]]
+            return hashlib.sha256(text).hexdigest(), self._ray.put(text)
+
+        return self._sent.get(id(value), put, keep=value)
 
     # ---- workers
 

@@ -12,8 +12,11 @@ from collections.abc import Callable, Mapping
 from importlib import metadata
 from typing import Any
 
+from jaxreward.training.compiled import Cache
 from jaxreward.training.executor import Checkpointing, Done, Job, Supervisor
 
+KEPT = 4096
+"""Tasks, programs and the like that are kept on either side, the last used."""
 _ASK_S = 0.2
 """Seconds between two questions of a worker whether it shall stop."""
 
@@ -95,7 +98,7 @@ class Worker:
 
         self._mailbox = mailbox
         self._local = LocalExecutor(jax.local_devices()[:1], memory_gb)
-        self._kept = dict[str, Any]()
+        self._kept = Cache(KEPT)
 
     def about(self) -> dict[str, Any]:
         """The platform and the memory limit of its device, and versions."""
@@ -124,9 +127,7 @@ class Worker:
         """What was sent by a name, fetched once: what is compiled for a task is good while that very task lives."""
         import ray
 
-        if name not in self._kept:
-            self._kept[name] = pickle.loads(ray.get(reference))
-        return self._kept[name]
+        return self._kept.get(name, lambda: pickle.loads(ray.get(reference)))
 
     def _supervisor(self, number: int, every_s: float | None) -> Supervisor:
         tell = self._mailbox.tell.remote

@@ -155,6 +155,9 @@ def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch
     np.testing.assert_array_equal(cut.stopped > 0, stopped)
     assert cut.chunks == (int((~stopped).sum()),)
     assert cut.env_steps < whole.env_steps
+    monkeypatch.setattr("jaxreward.training.population_training.worth_compacting", lambda *_: False)
+    beside = train(easy, programs, tiny, rungs=[Rung(2 * tiny.batch, threshold)], execution=execution, **settings)
+    assert beside.chunks == (4,) and beside.env_steps == cut.env_steps, "who has stopped does not count beside others"
     for k in map(int, np.flatnonzero(~stopped)):
         assert_close_trees(params(whole, k), params(cut, k))
     for k in np.flatnonzero(stopped):

@@ -282,7 +282,7 @@ def test_a_chunk_that_kills_its_workers_ends_the_training(executor, corridor, fo
     over = True
 
 
-def test_states_are_numpy_on_the_way():
+def test_random_keys_survive_the_way():
     tree = jax.device_get({"key": jax.random.key(0), "x": jax.numpy.ones(3)})
     again = pickle.loads(pickle.dumps(tree))
     np.testing.assert_array_equal(again["x"], np.ones(3))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import Stage, Template, make_subgoals, make_vocabulary
+from jaxreward.tasks.fragment_template import DONE, Stage, Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import wheels_fragments as wheels
 from jaxreward.tasks.robots.wheels_fragments import NEAR, SMALL, STEP, WAY
 
@@ -148,14 +148,13 @@ SUBGOALS = make_subgoals(
               ("ends_closer", "goal_closer"), "near_goal", "the ball is within half a metre of the goal"),
     ),
     Template("on_goal", "milestone goal", "Whether the ball is within 0.25 m of the goal.",
-             "(left(next_state) < 0.25).astype(jnp.float32)", 1, wheels.DONE),
+             "(left(next_state) < 0.25).astype(jnp.float32)", 1, DONE),
     wheels.TOUCHING + '''
 
 def over(state):
     """Whether the ball is beyond the line."""
     return 1.0 - before(state)
 ''' + wheels.NEAR_GOAL,
-    wheels.DONE,
 )  # fmt: skip
 
 

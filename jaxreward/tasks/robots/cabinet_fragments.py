@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import Stage, Template, make_subgoals, make_vocabulary
+from jaxreward.tasks.fragment_template import DONE, Stage, Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import panda_fragments as panda
 
 CONSTANTS = {
@@ -114,7 +114,7 @@ SUBGOALS = make_subgoals(
               "the drawer is 20 cm out"),
     ),
     Template("is_open", "milestone drawer", "Whether the drawer is more than 0.39 m out.",
-             "(drawer(next_state) > OPEN).astype(jnp.float32)", 1, panda.DONE),
+             "(drawer(next_state) > OPEN).astype(jnp.float32)", 1, DONE),
     '''
 def at_handle(state):
     """Whether the gripper is within 8 cm of the handle."""
@@ -130,7 +130,6 @@ def out(state):
     """Whether the drawer is 20 cm out."""
     return (drawer(state) > 0.2).astype(jnp.float32)
 ''',
-    panda.DONE,
 )  # fmt: skip
 
 

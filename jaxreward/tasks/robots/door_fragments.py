@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import Stage, Template, make_subgoals, make_vocabulary
+from jaxreward.tasks.fragment_template import DONE, Stage, Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import wheels_fragments as wheels
 from jaxreward.tasks.robots.wheels_fragments import NEAR, SMALL, STEP, WAY
 
@@ -111,20 +111,19 @@ SUBGOALS = make_subgoals(
     (
         Stage("put a hand to the door", ("edge_metres", "edge_fine", "hand_gaps"), ("hands_closer",), "touching",
               "a hand is within 2 cm of the door"),
-        Stage("push the door open", ("door_turn", "door_direction"), ("opening", "opening_by_hand"), "ajar",
+        Stage("push the door open", ("door_turn", "door_direction"), ("opening",), "ajar",
               "the door is open by more than 0.6 rad"),
         Stage("go through the doorway", ("exit_metres", "to_wall"), ("passing",), "beyond_wall",
               "the robot's middle is beyond the wall"),
     ),
     Template("through", "milestone exit", "Whether the robot is through, 0.6 m beyond the wall.",
-             '(next_state.info["left_to_go"] < 0.0).astype(jnp.float32)', 1, wheels.DONE),
+             '(next_state.info["left_to_go"] < 0.0).astype(jnp.float32)', 1, DONE),
     wheels.TOUCHING + '''
 
 def beyond_wall(state):
     """Whether the robot's middle is beyond the wall."""
     return (state.data.qpos[0] > 1.3).astype(jnp.float32)
 ''',
-    wheels.DONE,
 )  # fmt: skip
 
 

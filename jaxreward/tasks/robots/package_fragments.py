@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import Stage, Template, make_subgoals, make_vocabulary
+from jaxreward.tasks.fragment_template import DONE, Stage, Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import wheels_fragments as wheels
 from jaxreward.tasks.robots.wheels_fragments import NEAR, SMALL, STEP, WAY
 
@@ -132,18 +132,17 @@ SUBGOALS = make_subgoals(
               ("behind_closer",), "placed", "the robot is within 30 cm of where it can push the package to the goal"),
         Stage("put both hands to it", ("hand_gaps", "package_fine"), ("hands_closer",), "held",
               "both hands are within 2 cm of the package"),
-        Stage("push it to the goal", ("goal_metres", "goal_course", "goal_fine"), ("goal_closer", "held_way"),
+        Stage("push it to the goal", ("goal_metres", "goal_course", "goal_fine"), ("goal_closer",),
               "near_goal", "the package is within half a metre of the goal"),
     ),
     Template("on_goal", "milestone goal", "Whether the package is within 0.15 m of the goal.",
-             "(left(next_state) < 0.15).astype(jnp.float32)", 1, wheels.DONE),
+             "(left(next_state) < 0.15).astype(jnp.float32)", 1, DONE),
     '''
 def placed(state):
     """Whether the robot is within 30 cm of where its hands are behind the package."""
     return (length(behind(state)) < 0.3).astype(jnp.float32)
 
 ''' + wheels.NEAR_GOAL,
-    wheels.DONE,
 )  # fmt: skip
 
 

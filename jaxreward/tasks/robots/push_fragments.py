@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.fragment_template import Stage, Template, make_subgoals, make_vocabulary
+from jaxreward.tasks.fragment_template import DONE, Stage, Template, make_subgoals, make_vocabulary
 from jaxreward.tasks.robots import panda_fragments as panda
 
 CONSTANTS = {
@@ -144,11 +144,11 @@ SUBGOALS = make_subgoals(
               ("behind_closer",), "placed", "the gripper is within 4 cm of behind the puck"),
         Stage("touch the puck", ("left_from_puck", "right_from_puck", "error_fine"), ("closer",), "touching",
               "a fingertip is within 2 cm of the puck's side"),
-        Stage("push it to the goal", ("goal_metres", "goal_fine", "goal_course"), ("goal_closer", "touched_way"),
+        Stage("push it to the goal", ("goal_metres", "goal_fine", "goal_course"), ("goal_closer",),
               "near_goal", "the puck is within 12 cm of the goal"),
     ),
     Template("on_goal", "milestone goal", "Whether the puck is within 0.05 m of the goal.",
-             "(left(next_state) < 0.05).astype(jnp.float32)", 1, panda.DONE),
+             "(left(next_state) < 0.05).astype(jnp.float32)", 1, DONE),
     '''
 def placed(state):
     """Whether the gripper is within 4 cm of behind the puck."""
@@ -159,7 +159,6 @@ def near_goal(state):
     """Whether the puck is within 12 cm of the goal."""
     return (left(state) < 0.12).astype(jnp.float32)
 ''',
-    panda.DONE,
 )  # fmt: skip
 
 

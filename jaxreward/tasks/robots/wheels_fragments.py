@@ -23,7 +23,6 @@ NEAR = (1.0, 2.0, 0.5)
 WAY = (30.0, 100.0, 10.0)
 STEP = (3.0, 10.0, 1.0)
 SMALL = (0.1, 0.3, 0.03)
-DONE = (5.0, 10.0, 2.0)
 
 TOUCHING = '''
 def touching(state):
