@@ -23,7 +23,8 @@ from jaxreward.runs.run import require_new
 MACHINE = (*OF_EXECUTOR, "memory_gb", "chunk", "collector", "compile", "population")
 TOPICS: dict[str, tuple[str, ...]] = {
     "search": ("task", "task_arg", "strategy", "option", "bandit", "ablations", "proposer", "recording", "vocabulary",
-               "blocks", "surrogate", "stages", "evolve", "observation", "judge", "generation", "seed"),
+               "blocks", "surrogate", "stages", "evolve", "observation", "judge", "generation",
+               "asynchronous", "in_flight", "seed"),
     "training": ("learner", "seeds", "steps", "filter_steps", "filter_threshold", "restart", "halving", "prune",
                  "contender_seeds", "confirm_seeds", "tune", "tune_steps", "baselines", "final_seeds", "final_steps",
                  "eval_episodes", *MACHINE),

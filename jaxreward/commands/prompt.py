@@ -138,9 +138,8 @@ def _request_of(settings: PromptSettings, started: EvolveSettings, strategy: Any
         )  # fmt: skip
         if until is None:
             raise UserError(f"{settings.run} has no request '{settings.request}'; see the events of type asked")
-        opened = fold(events[: until + 1], strategy.init(), strategy.tell).open
-        assert opened is not None
-        return next(r for r in opened.requests if r.id == settings.request)
+        working = fold(events[: until + 1], strategy.init(), strategy.tell).in_work.values()
+        return next(r for generation in working for r in generation.requests if r.id == settings.request)
     progress = fold(events, strategy.init(), strategy.tell)
     request = _about(settings, started, progress) if settings.parent else _next(started, strategy, progress)
     return request.model_copy(update={"operator": settings.operator}) if settings.operator else request

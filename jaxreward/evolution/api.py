@@ -24,6 +24,7 @@ from jaxreward.evolution.final_evaluation import BEST_OF_N, final_evaluation
 from jaxreward.evolution.loop import Evolution
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects, Setup
+from jaxreward.evolution.steady_state import searched
 from jaxreward.evolution.watcher import Watcher
 from jaxreward.programs import Checker
 from jaxreward.proposers.human.manual import ManualProposer
@@ -117,7 +118,7 @@ def run_search(
         others = read_transcript(path / BEST_OF_N / "transcripts" / TRANSCRIPT)
         main = Evolution(run, settings, setup, checking, watcher, stop, elsewhere=others, on_event=tracker.feed)
         try:
-            found = main.search(generations)
+            found = searched(main, generations)
             if found is None:
                 complete = End("the generations that were asked for are complete", EndCause.GENERATIONS)
                 return _paused(main, path, complete, 0)
@@ -164,7 +165,7 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
             run.update_config(settings.as_config())
         main.begin()
         main.ask()
-        requests = main.questions()
+        requests = main.questions(main.opened)
         if not requests:
             return [], "the search answers what it asks next by itself: `jaxreward tell` goes on"
         writer = setup.proposer

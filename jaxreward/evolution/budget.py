@@ -58,6 +58,18 @@ def unconfirmed(s: EvolveSettings, strategy: SearchStrategy[Any], end: End, prog
     return f"the best is not confirmed on fresh seeds: {reason}" if strategy.to_confirm(progress.state) else ""
 
 
+def room_for(settings: EvolveSettings, progress: Progress[Any]) -> int:
+    """New candidates that the budgets leave room for beside those in work, a generation at most."""
+    working, spent = progress.in_work.values(), progress.spent
+    unscored = sum(len(generation.pending()) for generation in working)
+    unproposed = sum(len(generation.unproposed()) for generation in working)
+    return min(
+        settings.generation,
+        settings.candidates - spent.trained - unscored,
+        settings.attempts - spent.attempts - unproposed,
+    )
+
+
 def next_requests(
     settings: EvolveSettings, strategy: SearchStrategy[Any], progress: Progress[Any], planned: int | None = None
 ) -> list[Request]:
@@ -65,8 +77,7 @@ def next_requests(
     them if given, else as many as the budgets leave."""
     if progress.open is not None:
         return list(progress.open.unproposed())
-    spent, state = progress.spent, progress.state
-    n = planned or min(settings.generation, settings.candidates - spent.trained, settings.attempts - spent.attempts)
+    state, n = progress.state, planned or room_for(settings, progress)
     goes_on = strategy.owes_votes(state) or strategy.unsettled(state) or strategy.rescoring(state)
     if n < 1 and not goes_on:
         return []

@@ -51,10 +51,12 @@ def _why(failures: list[Failure]) -> str:
     return f"{len(failures)} programs were rejected, {all_so}: {said}"
 
 
-def withdrawn(end: End, lost: Sequence[Exchange]) -> Withdrawn:
-    """That the requests without an answer are taken back; `lost` are the exchanges that they had."""
+def withdrawn(end: End, lost: Sequence[Exchange], generation: int | None = None) -> Withdrawn:
+    """That the requests without an answer, of the generation in work or of that of an index, are taken back; `lost` are
+    the exchanges that they had."""
     amount = Amount.of(lost)
     return Withdrawn(
-        reason=end.reason, cause=end.cause, calls=amount.requests, tokens=amount.tokens, cost_usd=amount.usd,
+        reason=end.reason, generation=generation, cause=end.cause, calls=amount.requests, tokens=amount.tokens,
+        cost_usd=amount.usd,
         unpriced_tokens=amount.unpriced,
     )  # fmt: skip

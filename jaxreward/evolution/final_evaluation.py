@@ -12,6 +12,7 @@ from jaxreward import files
 from jaxreward.evolution.loop import Evolution
 from jaxreward.evolution.policies import keep_fresh, save_policy
 from jaxreward.evolution.setup import Setup
+from jaxreward.evolution.steady_state import searched
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
@@ -140,7 +141,7 @@ def _best_of_n(main: Evolution) -> Program | None:
             other.begin()  # with other budgets than before, or for the first time
         if other.spent() is None:
             main.watcher.note("the same budget again for best-of-n, to compare with")
-            if (end := other.search()) is not None:
+            if (end := searched(other)) is not None:
                 other.end(end)
         best = other.strategy.best(other.progress.state)
         return other.program(best.candidate) if best is not None else None

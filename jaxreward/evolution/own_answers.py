@@ -41,9 +41,9 @@ def expansions_of(progress: Progress[Any]) -> tuple[str, ...]:
     """Ids of the requests by which the data of the objective were expanded."""
     known = [r for r in progress.results.values() if r.candidate.operator == "expand" and r.words]
     found = [result.candidate.id for result in known]
-    if progress.open is not None:
-        asked = [r.id for r in progress.open.requests if r.operator == "expand"]
-        found += [id for id in asked if (p := progress.open.proposals.get(id)) is not None and p.words]
+    for generation in progress.in_work.values():
+        asked = [r.id for r in generation.requests if r.operator == "expand"]
+        found += [id for id in asked if (p := generation.proposals.get(id)) is not None and p.words]
     return tuple(found)
 
 

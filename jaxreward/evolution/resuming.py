@@ -25,7 +25,7 @@ from jaxreward.training.learners import PLATFORMS, Shape
 
 MAY_CHANGE = {
     *("out", "name", "resume", "profile", "track", "dry_run", "json"),
-    *("candidates", "max_attempts", "max_env_steps", "max_device_s"),
+    *("in_flight", "candidates", "max_attempts", "max_env_steps", "max_device_s"),
     *OF_EXECUTOR,
     *("memory_gb", "unsafe_no_sandbox", "baselines", "final_seeds", "final_steps"),
 }

@@ -117,6 +117,13 @@ class Setup:
                 f"{task.name} has no dense reward by a person: leave dense out of {mention('baselines')}", "baselines"
             )
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
+        if settings.asynchronous and not strategy.asynchronous:
+            raise InvalidSetting(
+                f"strategy {strategy.name} with these options waits for the results of a generation before it asks "
+                f"again: leave {mention('asynchronous')} out, or choose limen, revolve or best-of-n",
+                "asynchronous",
+                "strategy",
+            )
         observation = observation or given_observation(settings)
         objective = objective_of(settings, task, copies)
         if given.vocabulary:

@@ -102,6 +102,11 @@ class Objective(Protocol):
     def measure(self) -> Measure: ...
 
     @property
+    def slots(self) -> int:
+        """How many calls of `score` may run at the same time, each in a thread and with a slot of its own."""
+        ...
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about its data, which a search tells when it begins."""
         ...
@@ -121,14 +126,16 @@ class Objective(Protocol):
         ...
 
     def score(
-        self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None
-    ) -> Scored:
+        self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None,
+        slot: int | None = None,
+    ) -> Scored:  # fmt: skip
         """Score programs that are none of the earlier ones.
 
         Args:
             tag: what the names of its checkpoints begin with.
             label: what its work is called in progress.
             best: the score to beat, if there is one.
+            slot: the one of `slots` to use; None for all of them.
         """
         ...
 

@@ -6,12 +6,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from jaxreward.errors import End, ProposerStopped
 from jaxreward.records import Exchange, Proposal, Request
+
+Move = tuple[Literal["asked", "told"], int]
+"""What was done with a generation, by its index."""
 
 RngOf = Callable[[Request], np.random.Generator]
 """The random generator of a request, the same whenever it is asked for."""
@@ -92,11 +95,12 @@ class Proposer(Protocol):
     (`Context.known`) and, for a language model or a person, on what they reply; a reply that reached the transcript
     is used again by a resumed run, so that it proposes what an uninterrupted one would have. `accepts_repairs` says
     whether an answer that was rejected may be sent back with the verdict. One that shows `Request.illustrations` to
-    whom it asks has an attribute `reads_data` that is true.
+    whom it asks has an attribute `reads_data` that is true. `order` is that of a recording.
     """
 
     name: str
     accepts_repairs: bool = False
+    order: Sequence[Move] = ()
 
     def prepare(self, note: Callable[[str], None]) -> None:
         """Called before a run is created: raises UserError if a model cannot be asked; `note` shows who will be."""

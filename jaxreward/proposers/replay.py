@@ -9,7 +9,7 @@ from typing import Any
 from jaxreward import files
 from jaxreward.config import Malformed, parse_json
 from jaxreward.errors import End, EndCause, FileProblem, ProposerStopped, UnusableFile, UserError, why_unreadable
-from jaxreward.proposers.proposer import Answers, Context, Proposer, RngOf
+from jaxreward.proposers.proposer import Answers, Context, Move, Proposer, RngOf
 from jaxreward.records import Exchange, Proposal, Request
 
 
@@ -33,6 +33,7 @@ class ReplayProposer(Proposer):
         self.context = Context(folder=Path())
         self.exchanges: list[Exchange] = []
         self.accepts_repairs = False
+        self.order: list[Move] = []
         self._sizes: dict[int, int] = {}
         self._asked: set[str] = set()
         self._withdrawn: dict[int, End] = {}
@@ -105,12 +106,16 @@ class ReplayProposer(Proposer):
             if kind == "asked":
                 generation = event.get("generation", 0)
                 self._sizes[generation] = len(event["requests"])
+                self.order.append(("asked", generation))
             if kind in ("asked", "repair"):
                 self._asked |= {request["id"] for request in event["requests"]}
                 self.accepts_repairs |= kind == "repair"
             elif kind == "withdrawn":
                 cause = event.get("cause")
-                self._withdrawn[generation] = End(event["reason"], EndCause(cause) if cause else None)
+                end = End(event["reason"], EndCause(cause) if cause else None)
+                self._withdrawn[event.get("generation", generation)] = end
+            elif kind == "told":
+                self.order.append(("told", event.get("generation", 0)))
             elif kind == "proposed":
                 proposal = Proposal.model_validate(event["proposal"])
                 self.proposals[proposal.request_id] = proposal

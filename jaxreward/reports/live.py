@@ -28,6 +28,8 @@ QUIET_S = 60.0
 """Least seconds between two lines in a log while something long is running."""
 
 _PULSE_S = 5.0
+_BARS = 8
+"""Trainings that are drawn at a time, at most."""
 
 
 class Live:
@@ -97,11 +99,14 @@ class Live:
     # ---- a terminal
 
     def _draw(self) -> Text:
-        status, bar, now, width = self.status, self.status.bar, self._clock(), self.console.width
+        status, now, width = self.status, self._clock(), self.console.width
         lines = [_fitting([status.generation()], width, style="bold"), _fitting(status.head(), width)]
-        if bar is not None:
+        bars = list(status.bars.values())
+        for bar in bars[:_BARS]:
             lines += self._bar(bar, width, now)
-        else:
+        if len(bars) > _BARS:
+            lines.append(_fitting([f"{len(bars) - _BARS} more in training"], width))
+        if not bars or len(bars) > 1:
             lines.append(_fitting([status.now_doing()], width))
         lines.append(_fitting([*status.times(now), *status.shares()], width))
         lines.append(_fitting([status.cost()], width))

@@ -33,7 +33,7 @@ class EventFormatter:
     def line(self, entry: Entry) -> str:
         """`time  generation  what happened`, without a line break."""
         took = self._timeline.add(entry)
-        index = self._timeline.periods[-1].index
+        index = self._timeline.of(entry.event).index
         where = "" if index is None or isinstance(entry.event, events.Paused) else f"g{index}"
         return f"{self._clock(entry.at)}  {where:<5}  {self._prefix}{' '.join(self._text(entry.event, took).split())}"
 

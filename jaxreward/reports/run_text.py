@@ -19,6 +19,7 @@ from jaxreward.reports.baselines import Gap, gap, scored_programs
 from jaxreward.reports.ratings import rating_text
 from jaxreward.reports.run_tables import aligned, score_text, summary_json, task_of
 from jaxreward.reports.run_view import RunView
+from jaxreward.reports.status import named
 from jaxreward.reports.tables import alignment_text, figure, score_json
 from jaxreward.reports.timeline import BEST_OF_N, CHECKING, FINAL, PROPOSING, TRAINING, Period, better
 from jaxreward.reports.warnings import is_about
@@ -200,8 +201,7 @@ def paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
     if view.failures:
         yield "failures", ", ".join(f"{number} {stage}" for stage, number in view.failures.items())
     if view.waiting:
-        index = view.progress.open.index if view.progress.open else ""
-        yield "in work", f"generation {index}, {len(view.waiting)} without a result"
+        yield "in work", f"{named(view.progress.in_work)}, {len(view.waiting)} without a result"
     if spent.calls or view.cost_usd:
         unpriced = f", {spent.unpriced_tokens:,} of them of unknown price" if spent.unpriced_tokens else ""
         yield "cost", f"{dollars(view.cost_usd)} for language models, {view.tokens:,} tokens{unpriced}"

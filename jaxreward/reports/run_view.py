@@ -91,9 +91,9 @@ class RunView:
 
     @cached_property
     def results(self) -> dict[str, Result]:
-        """All results by candidate id in the order of the requests, those of the unfinished generation included."""
+        """All results by candidate id in the order of the requests, those of unfinished generations included."""
         found = dict(self.progress.results)
-        if (generation := self.progress.open) is not None:
+        for generation in self.progress.in_work.values():
             for request in generation.requests:
                 if (result := generation.result(request.id)) is not None:
                     found[request.id] = result
@@ -109,9 +109,8 @@ class RunView:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Ids of the candidates of the unfinished generation that have no result yet."""
-        generation = self.progress.open
-        return () if generation is None else tuple(r.id for r in generation.requests if r.id not in self.results)
+        """Ids of the candidates of unfinished generations that have no result yet."""
+        return tuple(r.id for generation in self.progress.in_work.values() for r in generation.pending())
 
     @cached_property
     def best(self) -> Result | None:

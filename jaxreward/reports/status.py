@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -25,6 +26,9 @@ STATES: tuple[str, ...] = (
     "duplicate",
 )
 
+_IN_A_LINE = 2
+"""Trainings that a sentence says more of than that there are some."""
+
 _PHASES = (PROPOSING, CHECKING, TRAINING)
 
 
@@ -34,6 +38,21 @@ def states(generation: Generation) -> dict[str, int]:
     for request in generation.requests:
         found[_state(generation, request.id, request.operator in WORDS)] += 1
     return {state: number for state, number in found.items() if number}
+
+
+def named(indices: Iterable[int]) -> str:
+    """Generations by their indices: `generation 3`, `generations 3, 4`; empty for none."""
+    numbers = [str(index) for index in indices]
+    return f"generation{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else ""
+
+
+def doing(generations: Iterable[Generation]) -> str:
+    """The unfinished generations and the number of their candidates in each state; empty for none."""
+    generations, counts = list(generations), Counter[str]()
+    for generation in generations:
+        counts.update(states(generation))
+    listed = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    return ": ".join(filter(None, (named(generation.index for generation in generations), listed)))
 
 
 def _state(generation: Generation, id: str, words: bool) -> str:
@@ -121,7 +140,7 @@ class Status:
     """
 
     def __init__(self, now: float) -> None:
-        self.bar: TrainingBar | None = None
+        self.bars: Mapping[str, TrainingBar] = {}  # of what trains, by its label without what is in brackets
         self.asking = ""  # what the proposer is doing
         self._progress: Progress[Any] | None = None
         self._began, self._before = now, Spent()
@@ -145,31 +164,38 @@ class Status:
                 self._compared = isinstance(entry.event, Baseline)
             case _:
                 pass
-        if isinstance(entry.event, Trained | Baseline | Asked | Told):
-            self.bar = None
-        if progress.open is None or not progress.open.unproposed():
+        if isinstance(entry.event, Trained) and progress.config.get("asynchronous"):
+            index = self._timeline.of(entry.event).index
+            self.bars = {key: bar for key, bar in self.bars.items() if not key.endswith(f"generation {index}")}
+        elif isinstance(entry.event, Trained | Baseline) or (
+            isinstance(entry.event, Asked | Told) and not progress.config.get("asynchronous")
+        ):
+            self.bars = {}
+        if not any(generation.unproposed() for generation in progress.in_work.values()):
             self.asking = ""
 
     def _begin(self, progress: Progress[Any], now: float) -> None:
         """Begin with a search: a new or a resumed one, one inside another, or the outer one again."""
-        trained = progress.open.trained.values() if progress.open else ()
+        trained = [result for generation in progress.in_work.values() for result in generation.trained.values()]
         best = reduce(better, (*progress.results.values(), *trained), None)
         self._began, self._before, self._timeline = now, progress.spent, Timeline(best=best)
-        self._compiling, self._trainings, self.bar = 0.0, 0, None
+        self._compiling, self._trainings, self.bars = 0.0, 0, {}
 
     def training(self, label: str, progress: Any, now: float) -> None:
         """A report of a training: `progress` is a `jaxreward.training.Progress`."""
-        if self.bar is None or self.bar.label != label:
-            self.bar = TrainingBar(label, progress, now)
-        else:
-            self.bar.report(progress, now)
+        key = label.partition(" (")[0]
+        if (bar := self.bars.get(key)) is not None and bar.label == label:
+            bar.report(progress, now)
+        else:  # a new mapping: the drawing thread reads the old one
+            others = self.bars if self._overlapping else {}
+            self.bars = {**others, key: TrainingBar(label, progress, now)}
 
     # ---- output
 
     @property
     def under_way(self) -> bool:
         """Whether something is running."""
-        return bool(self.bar or self.asking) or (self._progress is not None and self._progress.ended is None)
+        return bool(self.bars or self.asking) or (self._progress is not None and self._progress.ended is None)
 
     def head(self) -> list[str]:
         """The search: candidates trained, the best of them."""
@@ -182,22 +208,27 @@ class Status:
 
     def now_doing(self) -> str:
         """The current activity, where nothing trains."""
-        generation = self._open
-        if self.asking or (generation is not None and generation.unproposed()):
+        if self.asking or any(generation.unproposed() for generation in self._working):
             return self.asking or "asking the proposer"
-        return "checking programs" if generation is not None and generation.unchecked() else ""
+        return "checking programs" if any(generation.unchecked() for generation in self._working) else ""
 
     def generation(self) -> str:
-        """The unfinished generation and the number of its candidates in each state."""
-        generation = self._open
-        if generation is None:
-            return ""
-        counts = ", ".join(f"{number} {state}" for state, number in states(generation).items())
-        return f"generation {generation.index}: {counts}"
+        """The unfinished generations and the number of their candidates in each state."""
+        return doing(self._working)
 
     @property
-    def _open(self) -> Generation | None:
-        return self._progress.open if self._progress else None
+    def bar(self) -> TrainingBar | None:
+        """Of what trains, the first."""
+        return next(iter(self.bars.values()), None)
+
+    @property
+    def _working(self) -> list[Generation]:
+        return list(self._progress.in_work.values()) if self._progress else []
+
+    @property
+    def _overlapping(self) -> bool:
+        """Whether several generations train at a time."""
+        return self._progress is not None and bool(self._progress.config.get("asynchronous"))
 
     def times(self, now: float) -> list[str]:
         """Time elapsed and time left."""
@@ -213,20 +244,24 @@ class Status:
         seconds, total = {name: self._timeline.seconds.get(name, 0.0) for name in _PHASES}, self._timeline.wall_s
         seconds["compiling"] = self._compiling
         seconds[TRAINING] -= self._compiling
-        if not seconds[TRAINING]:
+        if not seconds[TRAINING] or self._overlapping:  # the time between two events is of several generations
             return []
         listed = sorted(seconds.items(), key=lambda item: item[1], reverse=True)
         return [f"{s / total:.0%} {name}" for name, s in listed if s / total >= 0.005]
 
     def left(self, now: float) -> float | None:
         """Seconds until the run ends, by its budgets and its rate so far."""
-        p, bar, generation = self._progress, self.bar, self._open
+        p, bar, working = self._progress, self.bar, self._working
         if p is None or p.started is None or now <= self._began:
             return None
         config, spent, before = p.config, p.spent, self._before
-        if bar is not None and generation is None:
+        if bar is not None and not working:
             return bar.left(now)  # the final training
-        training = states(generation).get("training", 0) * bar.share if bar is not None and generation else 0.0
+        training = sum(
+            states(generation).get("training", 0) * bar.share
+            for generation in working for key, bar in self.bars.items()
+            if not self._overlapping or key.endswith(f"generation {generation.index}")
+        )  # fmt: skip
         done, passed = spent.trained - before.trained + training, now - self._began
         if done < 1 or self._compared:
             return None
@@ -255,12 +290,13 @@ class Status:
 
     def sentence(self, now: float) -> str:
         """One sentence for a log: activity, progress, time elapsed and left."""
-        bar, generation = self.bar, self._open
-        if bar is not None:
-            doing = f"{bar.label}: {', '.join(bar.words(now))}"
+        if self.bars:
+            parts = [f"{bar.label}: {', '.join(bar.words(now))}" for bar in list(self.bars.values())[:_IN_A_LINE]]
+            parts += [f"{len(self.bars) - _IN_A_LINE} more in training"] * (len(self.bars) > _IN_A_LINE)
         else:
-            doing = f"generation {generation.index}: {self.now_doing()}" if generation else self.now_doing()
-        return "; ".join(filter(None, (doing, ", ".join(self.times(now)))))
+            where = named(generation.index for generation in self._working)
+            parts = [": ".join(filter(None, (where, self.now_doing())))]
+        return "; ".join(filter(None, (*parts, ", ".join(self.times(now)))))
 
 
 def _limits(spent: Spent, before: Spent, config: Mapping[str, Any]) -> list[tuple[float, float, float]]:

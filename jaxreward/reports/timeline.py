@@ -130,6 +130,7 @@ class Timeline:
         self.words: set[str] = set()
         self.env_steps, self.compile_s, self.run_s, self.cost_usd = 0, 0.0, 0.0, 0.0
         self._last: float | None = None
+        self._of = dict[str | int, Period]()  # by the ids of requests, and by the index of a generation
         for entry in entries:
             self.add(entry)
 
@@ -172,14 +173,36 @@ class Timeline:
                 pass
         return took
 
+    def of(self, event: Event) -> Period:
+        """The period of an event that was added; of one that belongs to no generation, the last period so far."""
+        keys: tuple[str | int | None, ...] = ()
+        match event:
+            case Asked() | Told() | Withdrawn():
+                keys = (event.generation,)
+            case Repair():
+                keys = tuple(request.failed for request in event.requests)
+            case Proposed(proposal=proposal):
+                keys = (proposal.request_id,)
+            case Checked():
+                keys = (event.request_id,)
+            case Trained():
+                keys = tuple(result.candidate.id for result in event.results)
+            case _:
+                pass
+        return next((self._of[key] for key in keys if key in self._of), self.periods[-1])
+
     def _period(self, event: Event) -> Period:
         if isinstance(event, Asked):
             self.periods.append(Period(f"generation {event.generation}", event.generation, best_so_far=self.best))
+            self._of[event.generation] = self.periods[-1]
         elif isinstance(event, Baseline | Finished | Failed) and (not self.periods or self.periods[-1].name != "final"):
             self.periods.append(Period("final"))
         elif not self.periods:
             self.periods.append(Period("start"))
-        return self.periods[-1]
+        period = self.of(event)
+        if isinstance(event, Asked | Repair):
+            self._of |= {request.id: period for request in event.requests}
+        return period
 
     def _trained(self, event: Trained, period: Period) -> None:
         self.env_steps += sum(result.env_steps for result in event.results)

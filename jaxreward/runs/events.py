@@ -5,7 +5,8 @@ failed), then `Trained` for those that passed, batch by batch, then `Told`. Reje
 go back to the proposer in between (`Repair`, followed by what `Asked` is followed by), and where a
 budget of the proposer ends, what it has not answered is `Withdrawn`. A generation of requests for
 words ends after `Proposed`: nothing is checked or trained. Each is logged when it is
-known, so that a run killed between any two resumes where it stopped.
+known, so that a run killed between any two resumes where it stopped. In an asynchronous search the events of several
+generations lie between each other; the strategy knows what it was told in the order of the log.
 """
 
 from __future__ import annotations
@@ -169,7 +170,8 @@ class Repair(Record):
 
 
 class Withdrawn(Record):
-    """A budget of the proposer has ended: requests of this generation without an answer are not asked.
+    """A budget of the proposer has ended: requests of `generation`, None for the one in work, without an answer are not
+    asked.
 
     `calls`, `tokens`, `cost_usd` and `unpriced_tokens`, as in `Proposal`, are of calls for them that
     were charged and led to no answer.
@@ -177,6 +179,7 @@ class Withdrawn(Record):
 
     type: Literal["withdrawn"] = "withdrawn"
     reason: str
+    generation: int | None = Field(default=None, exclude_if=lambda index: index is None)
     cause: Cause = None
     calls: int = 0
     tokens: int = 0

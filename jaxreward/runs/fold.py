@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from jaxreward.errors import End, UserError
@@ -89,6 +90,11 @@ class Generation:
     checks: Mapping[str, Checked] = field(default_factory=dict)
     trained: Mapping[str, Result] = field(default_factory=dict)
 
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """Of its requests."""
+        return frozenset(request.id for request in self.requests)
+
     def unproposed(self) -> tuple[Request, ...]:
         """Requests that no proposer has answered."""
         return tuple(request for request in self.requests if request.id not in self.proposals)
@@ -127,9 +133,13 @@ class Generation:
                 failure = Failure(stage="duplicate", message=f"{how} {check.duplicate_of}", same_as=check.duplicate_of)
         return None if failure is None else Result(candidate=self.candidate(id), failure=failure)
 
+    def pending(self) -> tuple[Request, ...]:
+        """Requests without a result."""
+        return tuple(request for request in self.requests if self.result(request.id) is None)
+
     def complete(self) -> bool:
         """Whether every request has a result."""
-        return all(self.result(request.id) is not None for request in self.requests)
+        return not self.pending()
 
     def results(self) -> tuple[Result, ...]:
         """All results in the order of the requests; ValueError before the generation is complete."""
@@ -144,7 +154,8 @@ class Generation:
 class Progress(Generic[S]):
     """A run after some events.
 
-    `state` is the strategy's after the last complete generation, `open` the generation in work;
+    `state` is the strategy's after the last complete generation, `in_work` are the generations that it was not told
+    yet, by index, in the order in which they were asked for: one at most unless the search is asynchronous;
     `results` holds every result told so far by candidate id; `digests` maps what the candidates
     checked so far compute to the first that did, `known` those firsts to their summaries; `exhausted`
     is the budget of the proposer that ended, until the run is resumed with another configuration or
@@ -153,7 +164,7 @@ class Progress(Generic[S]):
     """
 
     state: S
-    open: Generation | None = None
+    in_work: Mapping[int, Generation] = field(default_factory=dict)
     results: Mapping[str, Result] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, ProgramSummary] = field(default_factory=dict)
@@ -163,6 +174,11 @@ class Progress(Generic[S]):
     spent: Spent = field(default_factory=Spent)
     started: RunStarted | None = None
     ended: Paused | Finished | Failed | None = None
+
+    @property
+    def open(self) -> Generation | None:
+        """The generation in work that was asked for first."""
+        return next(iter(self.in_work.values()), None)
 
 
 def fold(events: Iterable[Event], state: S, tell: Tell[S]) -> Progress[S]:
@@ -211,11 +227,17 @@ def _require(condition: bool, event: Event, problem: str) -> None:
         raise _contradiction(event, problem)
 
 
-def _opened(generation: Generation | None, event: Event, id: str) -> Generation:
-    """The generation in work, of which `id` must be a request."""
-    if generation is None or all(request.id != id for request in generation.requests):
-        raise _contradiction(event, f"{id} was not asked for")
-    return generation
+def _of(progress: Progress[S], event: Event, id: str) -> Generation:
+    """The generation in work of which `id` is a request."""
+    for generation in progress.in_work.values():
+        if id in generation.ids:
+            return generation
+    raise _contradiction(event, f"{id} was not asked for")
+
+
+def _with(progress: Progress[S], generation: Generation, **changes: Any) -> Progress[S]:
+    """With a generation in work in place of what it was, or after the others, and other changes."""
+    return replace(progress, in_work={**progress.in_work, generation.index: generation}, **changes)
 
 
 def _baseline(progress: Progress[S], event: Baseline) -> Progress[S]:
@@ -229,18 +251,22 @@ def _baseline(progress: Progress[S], event: Baseline) -> Progress[S]:
 
 
 def _asked(progress: Progress[S], event: Asked) -> Progress[S]:
-    _require(progress.open is None, event, "the generation before it is not complete")
+    alone = not progress.config.get("asynchronous")
+    _require(not (progress.in_work and alone), event, "the generation before it is not complete")
+    _require(event.generation not in progress.in_work, event, f"generation {event.generation} is in work")
     ids = [asked.id for asked in event.requests]
-    fresh = len(set(ids)) == len(ids) and not progress.results.keys() & set(ids)
+    taken = progress.results.keys() | set[str]().union(*(g.ids for g in progress.in_work.values()))
+    fresh = len(set(ids)) == len(ids) and not taken & set(ids)
     _require(fresh, event, "a request id occurs twice")
     requests = tuple(_request(asked, event, event.generation, progress.results) for asked in event.requests)
-    return replace(progress, open=Generation(event.generation, requests), exhausted=None)
+    return _with(progress, Generation(event.generation, requests), exhausted=None)
 
 
 def _repair(progress: Progress[S], event: Repair) -> Progress[S]:
-    generation = progress.open
-    if generation is None:
+    if not progress.in_work:
         raise _contradiction(event, "no generation is in work")
+    first = event.requests[0].failed if event.requests else ""
+    generation = _of(progress, event, first) if first else next(iter(progress.in_work.values()))
     results = dict(progress.results)
     for request in generation.requests:
         result = generation.result(request.id)
@@ -249,17 +275,17 @@ def _repair(progress: Progress[S], event: Repair) -> Progress[S]:
     ids = [asked.id for asked in event.requests]
     _require(len(set(ids)) == len(ids) and not results.keys() & set(ids), event, "a request id occurs twice")
     more = tuple(_request(asked, event, generation.index, results) for asked in event.requests)
-    return replace(progress, open=replace(generation, requests=(*generation.requests, *more)))
+    return _with(progress, replace(generation, requests=(*generation.requests, *more)))
 
 
 def _withdrawn(progress: Progress[S], event: Withdrawn) -> Progress[S]:
-    generation = progress.open
+    generation = progress.open if event.generation is None else progress.in_work.get(event.generation)
     if generation is None:
         raise _contradiction(event, "no generation is in work")
     answered = tuple(request for request in generation.requests if request.id in generation.proposals)
-    return replace(
+    return _with(
         progress,
-        open=replace(generation, requests=answered),
+        replace(generation, requests=answered),
         exhausted=End(event.reason, event.cause),
         spent=_billed(progress.spent, event),
     )
@@ -307,7 +333,7 @@ def _request(asked: AskedRequest, event: Event, generation: int, results: Mappin
 
 def _proposed(progress: Progress[S], event: Proposed) -> Progress[S]:
     proposal = event.proposal
-    generation = _opened(progress.open, event, proposal.request_id)
+    generation = _of(progress, event, proposal.request_id)
     _require(proposal.request_id not in generation.proposals, event, f"{proposal.request_id} was answered already")
     spent = _billed(progress.spent, proposal)
     spent = replace(
@@ -321,12 +347,12 @@ def _proposed(progress: Progress[S], event: Proposed) -> Progress[S]:
         failed = proposal.failure is not None
         spent = replace(spent, attempts=spent.attempts + 1, failed=spent.failed + failed)
     proposals = {**generation.proposals, proposal.request_id: proposal}
-    return replace(progress, open=replace(generation, proposals=proposals), spent=spent)
+    return _with(progress, replace(generation, proposals=proposals), spent=spent)
 
 
 def _checked(progress: Progress[S], event: Checked) -> Progress[S]:
     id = event.request_id
-    generation = _opened(progress.open, event, id)
+    generation = _of(progress, event, id)
     _require(id in generation.proposals, event, f"{id} was not proposed")
     _require(id not in generation.checks, event, f"{id} was checked already")
     duplicate = event.verdict.ok and event.duplicate_of is not None
@@ -340,16 +366,16 @@ def _checked(progress: Progress[S], event: Checked) -> Progress[S]:
         digests = {event.verdict.summary.digest: id, **digests}  # the first of its kind stays
         known = {**known, id: event.verdict.summary}
     generation = replace(generation, checks={**generation.checks, id: event})
-    return replace(progress, open=generation, spent=spent, digests=digests, known=known)
+    return _with(progress, generation, spent=spent, digests=digests, known=known)
 
 
 def _trained(progress: Progress[S], event: Trained) -> Progress[S]:
     spent = progress.spent
     spent = replace(spent, compile_s=spent.compile_s + event.compile_s, run_s=spent.run_s + event.run_s)
-    generation, digests, known = progress.open, progress.digests, progress.known
+    digests, known = progress.digests, progress.known
     for result in event.results:
         id = result.candidate.id
-        generation = _opened(generation, event, id)
+        generation = _of(progress, event, id)
         _require(id in generation.checks, event, f"{id} was not checked")
         _require(generation.result(id) is None, event, f"{id} has a result already")
         trained = result.failure is None or result.failure.stage in TRAINED_STAGES
@@ -360,17 +386,17 @@ def _trained(progress: Progress[S], event: Trained) -> Progress[S]:
             failed=spent.failed + (not trained and new),
             env_steps=spent.env_steps + result.env_steps,
         )
-        generation = replace(generation, trained={**generation.trained, id: result})
+        progress = _with(progress, replace(generation, trained={**generation.trained, id: result}))
         if result.candidate.summary is not None:  # with other weights, it may not be what was checked
             digests = {result.candidate.summary.digest: id, **digests}
             if id in known:
                 known = {**known, id: result.candidate.summary}
-    return replace(progress, open=generation, spent=spent, digests=digests, known=known)
+    return replace(progress, spent=spent, digests=digests, known=known)
 
 
 def _told(progress: Progress[S], event: Told, tell: Tell[S]) -> Progress[S]:
-    generation = progress.open
-    if generation is None or generation.index != event.generation:
+    generation = progress.in_work.get(event.generation)
+    if generation is None:
         raise _contradiction(event, f"generation {event.generation} is not in work")
     _require(generation.complete(), event, f"generation {event.generation} is not complete")
     results = generation.results()
@@ -379,4 +405,5 @@ def _told(progress: Progress[S], event: Told, tell: Tell[S]) -> Progress[S]:
         if result.candidate.operator == "align" and result.words:
             parent = result.candidate.parents[0]
             told[parent] = told[parent].with_thought(result.words)
-    return replace(progress, state=tell(progress.state, results), open=None, results=told)
+    others = {index: other for index, other in progress.in_work.items() if index != event.generation}
+    return replace(progress, state=tell(progress.state, results), in_work=others, results=told)

@@ -22,6 +22,10 @@ class BestOfN(SearchStrategy[None]):
     def _validate(self) -> None:
         return None
 
+    @property
+    def asynchronous(self) -> bool:
+        return True
+
     def _init(self) -> None:
         return None
 

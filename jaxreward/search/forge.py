@@ -64,12 +64,17 @@ class Forge(SearchStrategy[ForgeMemory]):
         require_flag(self.name, "planner", self.planner)
         require_number(self.name, "gain", self.gain)
 
+    @property
+    def asynchronous(self) -> bool:
+        # plans that are still to come would be asked for again
+        return not self.planner
+
     def _init(self) -> ForgeMemory:
         return ForgeMemory()
 
     def _ask(self, state: State[ForgeMemory], n: int, rng: np.random.Generator) -> Sequence[Draft]:
         pool = state.memory.pool
-        founders = self.initial - state.counts.trained
+        founders = self.initial - state.counts.trained - len(state.pending)
         if founders > 0 or not pool:
             return self._founders(state, min(n, founders if founders > 0 else self.initial))
         if len(pool) == 1:

@@ -79,6 +79,10 @@ class Limen(SearchStrategy[LimenMemory]):
             message = f"Strategy limen has {given[0]} for descriptors of structure alone: leave it out."
             raise InvalidSetting(message, f"strategy.{given[0]}", "strategy.descriptors")
 
+    @property
+    def asynchronous(self) -> bool:
+        return True
+
     def _init(self) -> LimenMemory:
         if self.descriptors == "behaviour":
             return LimenMemory(Archive.empty(self.islands, Behaviour()))
@@ -87,7 +91,8 @@ class Limen(SearchStrategy[LimenMemory]):
 
     def _ask(self, state: State[LimenMemory], n: int, rng: np.random.Generator) -> list[Draft]:
         # Islands take turns over the whole run, so that generations of one still visit them all.
-        drafts = [self._draft(state, (state.num_results + k) % self.islands, rng) for k in range(n)]
+        asked = state.num_results + len(state.pending)
+        drafts = [self._draft(state, (asked + k) % self.islands, rng) for k in range(n)]
         found = state.best.candidate.generation if state.best is not None else 0
         if not self.patience or state.generation <= found + self.patience:
             return drafts
@@ -113,7 +118,11 @@ class Limen(SearchStrategy[LimenMemory]):
         anywhere = rng.random() < self.global_share
         pool = elites if anywhere else archive.local(island)
         # Nothing archived yet, or this island still waits for its own first interface.
-        if not pool or state.counts.trained < self.initial or (self.fresh and rng.random() < self.fresh):
+        if (
+            not pool
+            or state.counts.trained + len(state.pending) < self.initial
+            or (self.fresh and rng.random() < self.fresh)
+        ):
             return Draft("scratch", island, failures=failures)
         parents = ((fitness_proportional if anywhere else uniform)(pool, rng),)
         others = without(elites, parents)

@@ -81,6 +81,10 @@ class Revolve(SearchStrategy[RevolveMemory]):
     def asks_people(self) -> bool:
         return self.fitness == "preference"
 
+    @property
+    def asynchronous(self) -> bool:
+        return not self.asks_people
+
     def _init(self) -> RevolveMemory:
         return RevolveMemory(((),) * self.islands)
 
@@ -95,8 +99,10 @@ class Revolve(SearchStrategy[RevolveMemory]):
     def _founders(self, state: State[RevolveMemory], n: int) -> list[Draft]:
         """Drafts from scratch, dealt to the emptiest islands."""
         counts = [len(island) for island in state.memory.islands]
-        wanted = self.initial - state.counts.trained
-        if not any(counts):
+        wanted, settled = self.initial - state.counts.trained - len(state.pending), any(counts)
+        for request in state.pending:
+            counts[request.island] += 1
+        if not settled:
             wanted = max(wanted, n)  # there is nothing yet to make children of
         drafts: list[Draft] = []
         while len(drafts) < n and (len(drafts) < wanted or 0 in counts):

@@ -56,7 +56,8 @@ class State(Generic[M]):
     `generation` counts calls of `tell`, `num_results` counts results of programs; `failures` holds the most
     recent failed programs, newest first; `declined` are operators that the proposer does not know and that are
     not requested again; `memory` belongs to the strategy; `bandit`, `ablations` and `confirmation` are there if the
-    options ask for them.
+    options ask for them. `pending` are requests for programs of which it was not told the results yet, of `in_work`
+    generations; there are some only where `ask` is called before a generation is complete (`asynchronous`).
     """
 
     memory: M
@@ -69,6 +70,8 @@ class State(Generic[M]):
     bandit: Bandit | None = None
     ablations: Ablations | None = None
     confirmation: Confirmation | None = None
+    pending: tuple[Request, ...] = ()
+    in_work: int = 0
 
     @property
     def told(self) -> int:
@@ -82,8 +85,8 @@ class SearchStrategy(ABC, Generic[M]):
 
     A subclass is a frozen dataclass of options that sets `name` and implements `_validate`, `_init`, `_ask`
     and `_tell`. It may override `_tell_words` (results of requests for words), `_tell_ablated`, `_best`, `finished`,
-    `account`, `words_expected`, `owes_votes`, `unsettled`, `rescoring`, `asks_people`, `watches` and `starts_warm`,
-    and nothing else.
+    `account`, `words_expected`, `owes_votes`, `unsettled`, `rescoring`, `asks_people`, `watches`, `starts_warm` and
+    `asynchronous`, and nothing else.
     `natural` is what it evolves by default, `ablates` and `confirms` whether it takes the options `ablations` and
     `confirm`, `learns` whether its programs may depend on the scores of others; `with_model` are options in place of
     their defaults where the proposer chooses new programs by a model of the scores, as it does by default with the
@@ -145,6 +148,11 @@ class SearchStrategy(ABC, Generic[M]):
         """Whether the agents of a program begin with the policy of its parent."""
         return False
 
+    @property
+    def asynchronous(self) -> bool:
+        """Whether it can be asked while requests are `State.pending`, and be told generations in any order."""
+        return False
+
     def words_expected(self, candidates: int) -> int:
         """About how many requests for words, those to people excluded, it makes while `candidates` are trained."""
         return 0
@@ -191,7 +199,8 @@ class SearchStrategy(ABC, Generic[M]):
         return self._requests(state, state.confirmation.drafts() if state.confirmation is not None else ())
 
     def _requests(self, state: State[M], drafts: Sequence[Draft]) -> list[Request]:
-        g, own = state.generation, {"generation": state.generation, "evolve": self.evolve}
+        g = state.generation + state.in_work
+        own = {"generation": g, "evolve": self.evolve}
         return [Request(id=f"g{g:04d}-{k:02d}", **own, **vars(draft)) for k, draft in enumerate(drafts)]
 
     def _drafted(self, state: State[M], n: int, rng: np.random.Generator) -> list[Draft]:
@@ -214,7 +223,9 @@ class SearchStrategy(ABC, Generic[M]):
             return []
         if best.candidate.operator in REPEATS:  # a resumed search has ablated it when it was new
             return []
-        return state.ablations.drafts(best, self.ablations)
+        asked = {(r.parents[0].candidate.id, r.group) for r in state.pending if r.operator == ABLATE}
+        due = state.ablations.drafts(best, self.ablations)
+        return [draft for draft in due if (best.candidate.id, draft.group) not in asked]
 
     @final
     def tell(self, state: State[M], results: Sequence[Result]) -> State[M]:

@@ -12,7 +12,7 @@ from jaxreward import files
 from jaxreward.formatting import mapped, printable
 from jaxreward.reports.run_tables import score_text, summary_json, task_of
 from jaxreward.reports.run_view import RunView
-from jaxreward.reports.status import states
+from jaxreward.reports.status import doing
 from jaxreward.reports.timeline import TrainedCandidate
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.malformed import explain_malformed
@@ -42,9 +42,7 @@ def run_row(path: Path, name: str) -> dict[str, Any]:
     """
     with explain_malformed(path):
         view = RunView.read(path)
-        generation, score = view.progress.open, view.best.score if view.best else None
-        running = view.standing == "running" and generation is not None
-        counts = ", ".join(f"{n} {state}" for state, n in states(generation).items()) if running and generation else ""
+        score = view.best.score if view.best else None
         row = {
             **summary_json(view, name),
             "key": key_of(name),
@@ -55,7 +53,7 @@ def run_row(path: Path, name: str) -> dict[str, Any]:
             "curve": best_so_far(view.timeline.candidates),
             "metric": view.measure.label,
             "rate": view.measure.rate,
-            "doing": f"generation {generation.index}: {counts}" if counts and generation else "",
+            "doing": doing(view.progress.in_work.values()) if view.standing == "running" else "",
             "films": films_in(path),
             "program": files.is_file(path / PROGRAM),
         }

@@ -111,7 +111,8 @@ class ItemBuilder:
             case Trained():
                 return self._trained(entry.at, self._timeline.candidates[trained:])
             case Told():
-                results = [self._progress.results[r.id] for r in before.open.requests] if before.open else []
+                told = before.in_work.get(event.generation)
+                results = [self._progress.results[r.id] for r in told.requests] if told else []
                 return [self._line(entry.at, result) for result in results]
             case Baseline() if event.score is not None:
                 name = "best_on_fresh_seeds" if event.name == "best" else event.name

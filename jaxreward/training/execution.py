@@ -43,6 +43,8 @@ class Execution:
         devices: by default all local ones, each with chunks of its own.
         executor: where chunks train in place of `devices`, an engine that spans machines for example; it has devices
             and a memory limit of its own.
+        slot: of the executor, or of the devices, that all chunks train on; all, one after another, unless given. So
+            several trainings share an executor.
         room: features and terms to allocate at least, for later programs that have more: what is compiled for these
             serves those.
     """
@@ -55,6 +57,7 @@ class Execution:
     devices: Sequence[Device] | None = None
     executor: Executor | None = None
     room: tuple[int, int] = (0, 0)
+    slot: int | None = None
 
     @property
     def platform(self) -> str:
@@ -67,6 +70,8 @@ class Execution:
         """Raise an InvalidSetting or UnknownName for the first setting that is invalid with this learner."""
         if self.chunk is not None and self.chunk < 1:
             raise InvalidSetting(f"a chunk holds at least 1 candidate, not {self.chunk}", "chunk")
+        if self.slot is not None and self.slot < 0:
+            raise InvalidSetting(f"a slot is a number from 0 on, not {self.slot}", "slot")
         if self.executor is not None and (self.devices is not None or self.memory_gb is not None):
             raise InvalidSetting(
                 "an executor has devices and a limit of its own: give either it, or devices and memory_gb",

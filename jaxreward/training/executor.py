@@ -82,6 +82,7 @@ class Job:
         imitation: what the agents of each row learn from in place of its program's rewards.
         start: the policy of one agent that all begin with, None for new ones.
         state, history: after `first` updates, None before any.
+        slot: of the executor that it should be done by; None for that of its index.
     """
 
     tag: str
@@ -104,6 +105,12 @@ class Job:
     start: Variables | None = None
     state: TrainerState | None = None
     history: History | None = None
+    slot: int | None = None
+
+    @property
+    def place(self) -> int:
+        """Jobs of one place are done by one slot, if possible: that of this number, modulo how many there are."""
+        return self.index if self.slot is None else self.slot
 
     @property
     def chunk(self) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ from jaxreward.training.segment import advance
 class LocalExecutor:
     """Every device has a thread that trains, and one that compiles what comes next meanwhile.
 
-    Jobs of one index share a device. Use as a context: what has not begun when it ends is dropped.
+    Jobs of one place share a device. Use as a context: what has not begun when it ends is dropped.
     """
 
     def __init__(self, devices: Sequence[Device] | None = None, memory_gb: float | None = None) -> None:
@@ -62,7 +62,7 @@ class LocalExecutor:
 
     def submit(self, job: Job, supervisor: Supervisor) -> Future[Done]:
         ready = self._ready(job)
-        return self._trainers[job.index % self.slots].submit(self._run, job, ready, supervisor)
+        return self._trainers[job.place % self.slots].submit(self._run, job, ready, supervisor)
 
     def _ready(self, job: Job) -> Future[Chunk]:
         """Its chunk, once that is compiled."""
@@ -76,12 +76,12 @@ class LocalExecutor:
             lanes, rows = job.evaluation.lanes, len(job.programs) * len(job.seeds) * job.ppo.envs
             bank = BANKS.of(job.programs, rows) if job.population == "bank" else None
             population = Population(job.programs, job.width, job.terms, bank)
-            device = self.devices[job.index % self.slots]
+            device = self.devices[job.place % self.slots]
             chunk = Chunk(
                 job.task, population, job.ppo, job.seeds, device, job.collector, job.compilation, lanes, job.imitation
             )
             self._chunks[job.index] = (job.chunk, chunk)  # a chunk holds its task, so that its id stays its own
-        return self._compilers[job.index % self.slots].submit(compiled, chunk)
+        return self._compilers[job.place % self.slots].submit(compiled, chunk)
 
     def _run(self, job: Job, ready: Future[Chunk], supervisor: Supervisor) -> Done:
         if supervisor.should_stop():

@@ -82,6 +82,7 @@ class PopulationTraining:
     start: Variables | None = None
 
     def __post_init__(self) -> None:
+        self.slots = self.executor.slots if self.execution.slot is None else 1
         self.form: PopulationName = self.execution.form(self.executor.platform)
         self.width, self.terms = padded_sizes(self.programs, self.execution.room, bank=self.form == "bank")
         seeds, steps = len(self.seeds), self.schedule.updates * self.ppo.batch
@@ -184,12 +185,12 @@ class PopulationTraining:
     def _groups(self, members: Sequence[int], largest: int) -> list[_Group]:
         structures = [self.programs[i].structure for i in members]
         most = None if self.form == "bank" else most_structures(self.executor.platform)
-        parts = chunks_of(structures, largest, self.executor.slots, most)
+        parts = chunks_of(structures, largest, self.slots, most)
         return [self._group(index, [members[k] for k in part]) for index, part in enumerate(parts)]
 
     def _first_groups(self) -> list[_Group]:
         """Chunks that fit: sized by estimate, then by what the compiler says of the first."""
-        slots, limit = self.executor.slots, self.executor.limit
+        slots, limit = self.slots, self.executor.limit
         fits = first_chunk(self.width, len(self.seeds), self.ppo, limit)
         largest = min(fits, self.execution.chunk or fits)
         while True:
@@ -229,7 +230,7 @@ class PopulationTraining:
             members=len(group.members), width=self.width, terms=self.terms, ppo=self.ppo, seeds=self.seeds,
             schedule=self.schedule, first=first, last=last, evaluation=self.evaluation, collector=self.collector,
             compilation=self.compilation, population=self.form, imitation=imitation, start=self.start,
-            state=group.state, history=group.history,
+            state=group.state, history=group.history, slot=self.execution.slot,
         )  # fmt: skip
 
     def _segment(self, groups: Sequence[_Group], number: int, first: int, last: int, alive: set[int]) -> None:

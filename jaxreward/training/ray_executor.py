@@ -137,8 +137,8 @@ class RayExecutor:
         with self._lock:
             seats = list(self._seats)
             for k, job in enumerate(jobs):
-                self._homes[job.index] = seats[k % len(seats)]
-            asked = [self._homes[job.index].actor.prepare.remote(self._parcel(job)) for job in jobs]
+                self._homes[job.place] = seats[(k if job.slot is None else job.slot) % len(seats)]
+            asked = [self._homes[job.place].actor.prepare.remote(self._parcel(job)) for job in jobs]
         try:
             return max(self._ray.get(asked))
         except self._lost:
@@ -168,9 +168,9 @@ class RayExecutor:
             if not order.future.set_running_or_notify_cancel():
                 del self._orders[number]
                 continue
-            home = self._homes.get(order.job.index)
+            home = self._homes.get(order.job.place)
             seat = min(free, key=lambda seat: (seat is not home, len(seat.jobs)))
-            self._homes[order.job.index] = self._running[number] = seat
+            self._homes[order.job.place] = self._running[number] = seat
             seat.jobs.add(number)
             saving = order.supervisor.checkpointing
             ended = seat.actor.run.remote(number, self._parcel(order.job), saving and saving.every_s)

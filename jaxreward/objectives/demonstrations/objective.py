@@ -93,6 +93,10 @@ class DemonstrationObjective:
         return FITNESS
 
     @property
+    def slots(self) -> int:
+        return 1
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return *self._sets.notes, self._sets.summary
 
@@ -116,8 +120,9 @@ class DemonstrationObjective:
         return request.model_copy(update={"illustrations": lines, "shared_functions": shared})
 
     def score(
-        self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None
-    ) -> Scored:
+        self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None,
+        slot: int | None = None,
+    ) -> Scored:  # fmt: skip
         found, *rest = separate(programs, self.data, *([self._held_out] if self._held_out is not None else []))
         held_out = rest[0] if rest else None
         episodes = len(self._sets.expert) + len(self._sets.negative)

@@ -35,6 +35,10 @@ class TextObjective:
         return FITNESS
 
     @property
+    def slots(self) -> int:
+        return 1
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return ()
 
@@ -59,8 +63,9 @@ class TextObjective:
         return separations(np.stack([program.rewards for program in programs]), *sets)
 
     def score(
-        self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[TextProgram], best: Score | None
-    ) -> Scored:
+        self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[TextProgram],
+        best: Score | None, slot: int | None = None,
+    ) -> Scored:  # fmt: skip
         found, *rest = self.separated(programs)
         episodes = len(self.sets.expert) + len(self.sets.negative)
         results = [result_of(c, k, found, rest[0] if rest else None, episodes, {}) for k, c in enumerate(candidates)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
@@ -27,6 +27,7 @@ class CandidateTrainer:
         progress: called with a label and the state of its training.
         should_stop: asked before every update.
         start: the policy that agents begin with, None for new ones.
+        slot: the one slot of the devices, or of the executor, to train on; None for all.
         untrained: the success of random actions, where the search looks at progress.
     """
 
@@ -40,6 +41,7 @@ class CandidateTrainer:
     should_stop: Callable[[], bool]
     start: Variables | None = None
     untrained: Score | None = None
+    slot: int | None = None
     compile_s: float = 0.0
     run_s: float = 0.0
 
@@ -65,7 +67,7 @@ class CandidateTrainer:
         trained = train(
             self.task, programs, s.hyper, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
             checkpoints=points or curve_points(self.task, s.hyper, steps, s.eval_episodes),
-            eval_episodes=s.eval_episodes, execution=s.execution(self.room),
+            eval_episodes=s.eval_episodes, execution=replace(s.execution(self.room), slot=self.slot),
             checkpointing=Checkpointing(self.store, tag), progress=lambda state: self.progress(label, state),
             should_stop=self.should_stop, start=self.start,
         )  # fmt: skip

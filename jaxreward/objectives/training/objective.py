@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import ClassVar
 
+import jax
+
 from jaxreward.demonstrations import record_random
 from jaxreward.errors import InvalidSetting
 from jaxreward.objectives.objective import Bench, Expansion, Scored
@@ -47,19 +49,24 @@ class TrainingObjective:
         return measure_of(self._task)
 
     @property
+    def slots(self) -> int:
+        executor = self._settings.execution().executor
+        return executor.slots if executor is not None else jax.local_device_count()
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return ()
 
     def open(self, bench: Bench) -> None:
         self._bench = bench
 
-    def trainer(self, tag: str, label: str) -> CandidateTrainer:
-        """A trainer with the settings of the search, whose checkpoints begin with `tag`."""
+    def trainer(self, tag: str, label: str, slot: int | None = None) -> CandidateTrainer:
+        """A trainer with the settings of the search, whose checkpoints begin with `tag`, on all devices or one."""
         assert self._bench is not None
         bench = self._bench
         return CandidateTrainer(
             self._settings, self._task, bench.store, bench.room(), tag, label, bench.progress, bench.should_stop,
-            untrained=self._untrained,
+            untrained=self._untrained, slot=slot,
         )  # fmt: skip
 
     def prepare(self, place: int, of: int) -> Callable[[Program], None] | None:
@@ -81,11 +88,12 @@ class TrainingObjective:
         return request
 
     def score(
-        self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None
-    ) -> Scored:
+        self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None,
+        slot: int | None = None,
+    ) -> Scored:  # fmt: skip
         assert self._bench is not None
         self._expect_parts(self._bench)
-        trainer = self.trainer(tag, label)
+        trainer = self.trainer(tag, label, slot)
         if all(candidate.operator in REPEATS for candidate in candidates):
             outcome = confirm(candidates, programs, trainer)
         else:
