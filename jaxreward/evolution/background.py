@@ -13,10 +13,10 @@ Kind = Literal["propose", "check", "train"]
 
 @dataclass(frozen=True)
 class Work:
-    """Something to compute for a generation, with a slot of the objective where it trains."""
+    """Something to compute for generations, one of them and with a slot of the objective where it trains."""
 
     kind: Kind
-    generation: int
+    generations: tuple[int, ...]
     compute: Callable[[], Any]
     slot: int | None = None
 
@@ -25,7 +25,7 @@ class Background(Protocol):
     """Does work in any order, and hands it back in the order in which it ends."""
 
     def begin(self, work: Work) -> None:
-        """Begin some work, or have it wait for what is before it: one proposes, and one checks, at a time."""
+        """Begin some work. What has begun and not ended is of another kind, or another slot."""
         ...
 
     def ended(self) -> tuple[Work, Future[Any]]:

@@ -60,13 +60,11 @@ def unconfirmed(s: EvolveSettings, strategy: SearchStrategy[Any], end: End, prog
 
 def room_for(settings: EvolveSettings, progress: Progress[Any]) -> int:
     """New candidates that the budgets leave room for beside those in work, a generation at most."""
-    working, spent = progress.in_work.values(), progress.spent
-    unscored = sum(len(generation.pending()) for generation in working)
-    unproposed = sum(len(generation.unproposed()) for generation in working)
+    spent = progress.spent
     return min(
         settings.generation,
-        settings.candidates - spent.trained - unscored,
-        settings.attempts - spent.attempts - unproposed,
+        settings.candidates - spent.trained - progress.pending,
+        settings.attempts - spent.attempts - progress.unproposed,
     )
 
 

@@ -149,7 +149,7 @@ class Evolution(Steps):
         self.stop_here()
         self.answer_own(self.opened)
         if waiting := self.questions(self.opened):
-            self.answered(self.opened.index, self.answers(waiting))
+            self.answered([self.opened.index], self.answers(waiting))
 
     def _check(self) -> dict[str, Program]:
         """Check what was proposed; returns the programs by candidate id."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -22,7 +22,7 @@ from jaxreward.evolution.loop import MAX_UNTRAINED, NOTHING_TO_TRAIN, Evolution
 from jaxreward.objectives.objective import Scored
 from jaxreward.programs import Program
 from jaxreward.proposers.proposer import Move
-from jaxreward.records import Candidate
+from jaxreward.records import Candidate, Proposal, Request
 from jaxreward.runs import Asked
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.strategy import was_trained
@@ -53,7 +53,8 @@ class SteadyState:
         self.most = main.settings.in_flight or self.slots + 1
         state, working = main.progress.state, len(main.progress.in_work)
         self._order = deque(order[2 * state.generation + working :])  # without what a resumed replay has done
-        self._free, self._busy = deque(range(self.slots)), set[int]()
+        self._free, self._ready = deque(range(self.slots)), deque[int]()  # generations that wait for a slot
+        self._busy, self._begun = set[int](), set[Kind]()
         self._programs = dict[int, dict[str, Program]]()
         self._told = self._untrained = 0
 
@@ -63,10 +64,10 @@ class SteadyState:
         try:
             while True:
                 self._go_on()
-                while self._asks(generations):
-                    self._ask()
-                    self._go_on()
-                if self._busy:
+                if self._asks(generations):
+                    while self._asks(generations):  # so that they are proposed together
+                        self._ask()
+                elif self._busy:
                     self._log_ended(*self.background.ended())
                 elif self.main.progress.in_work and self._order:
                     self._order.clear()  # it was recorded with other settings
@@ -92,7 +93,7 @@ class SteadyState:
             return self._order[0][0] == "asked"
         if not working:
             return main.spent() is None
-        room = room_for(main.settings, progress) > 0 and working < self.most
+        room = working < self.most and room_for(main.settings, progress) > 0
         return room and budget_spent(main.settings, main.strategy, main.proposer, progress) is None
 
     def _ask(self) -> None:
@@ -124,57 +125,81 @@ class SteadyState:
     # ---- the steps of a generation
 
     def _go_on(self) -> None:
-        """Take every step that nothing keeps waiting."""
-        while any([self._step(index) for index in self.main.progress.in_work if index not in self._busy]):
-            pass
+        """Take every step that nothing keeps waiting. What waits for the proposer, or to be checked, goes together."""
+        again = True
+        while again:
+            again, questions, proposals = False, dict[int, Sequence[Request]](), dict[int, Sequence[Proposal]]()
+            for index in sorted(self.main.progress.in_work.keys() - self._busy - set(self._ready)):
+                if asked := self._questions(index):
+                    questions[index] = asked
+                elif unchecked := self.main.progress.in_work[index].unchecked():
+                    proposals[index] = unchecked
+                else:
+                    again |= self._train_or_tell(index)
+            while self._free and self._ready:
+                index = self._ready.popleft()
+                waiting = self.main.progress.in_work[index].untrained()
+                self._begin("train", [index], partial(self._scores, index, waiting, self._free[0]))
+            if questions and "propose" not in self._begun:
+                asked = [request for one in questions.values() for request in one]
+                self._begin("propose", questions, partial(self.main.answers, asked))
+            if proposals and "check" not in self._begun:
+                self._begin("check", proposals, partial(self._verdicts, proposals))
 
-    def _step(self, index: int) -> bool:
-        """Begin the next step of a generation; whether a later one may be taken at once."""
-        main = self.main
-        if main.progress.in_work[index].unproposed():
-            main.answer_own(main.progress.in_work[index])
-            if questions := main.questions(main.progress.in_work[index]):
-                return self._begin("propose", index, partial(main.answers, questions))
-        if proposals := main.progress.in_work[index].unchecked():
-            return self._begin("check", index, lambda: (proposals, main.verdicts(proposals)))
-        if main.send_back(index):
+    def _questions(self, index: int) -> Sequence[Request]:
+        """What the proposer is to answer for a generation."""
+        if not self.main.progress.in_work[index].unproposed() or "propose" in self._begun:
+            return self.main.progress.in_work[index].unproposed()
+        self.main.answer_own(self.main.progress.in_work[index])
+        return self.main.questions(self.main.progress.in_work[index])
+
+    def _train_or_tell(self, index: int) -> bool:
+        """The last steps of a generation; whether there may be others then."""
+        if self.main.send_back(index):
             return True
-        if waiting := main.progress.in_work[index].untrained():
-            return bool(self._free) and self._begin(
-                "train", index, partial(self._scores, index, waiting, self._free[0])
-            )
+        if self.main.progress.in_work[index].untrained():
+            self._ready.append(index)
+            return False
         if self._order and self._order[0] != ("told", index):
             return False
         self._tell(index)
         return True
 
+    def _verdicts(self, proposals: Mapping[int, Sequence[Proposal]]) -> dict[int, Any]:
+        """Proposals with the verdicts on them, by generation."""
+        outcomes = iter(self.main.verdicts([proposal for of in proposals.values() for proposal in of]))
+        return {index: (of, [next(outcomes) for _ in of]) for index, of in proposals.items()}
+
     def _scores(self, index: int, candidates: Sequence[Candidate], slot: int) -> tuple[Sequence[Candidate], Scored]:
         programs = [self.main.program(c, self._programs.get(index)) for c in candidates]
         return candidates, self.main.scores(index, candidates, programs, slot)
 
-    def _begin(self, kind: Kind, index: int, compute: Callable[[], Any]) -> bool:
+    def _begin(self, kind: Kind, generations: Iterable[int], compute: Callable[[], Any]) -> None:
         def unless_stopped() -> Any:
             if self.main.stops():
                 raise Interrupted(f"stopped by {self.main.stop.reason}")
             return compute()
 
-        self._busy.add(index)
-        slot = self._free.popleft() if kind == "train" else None
-        self.background.begin(Work(kind, index, unless_stopped, slot))
-        return False
+        work = Work(kind, tuple(generations), unless_stopped, self._free.popleft() if kind == "train" else None)
+        self._busy |= set(work.generations)
+        self._begun.add(kind)
+        self.background.begin(work)
 
     def _log_ended(self, work: Work, future: Future[Any]) -> None:
         """Log what some work came to, or raise its error."""
-        self._busy.discard(work.generation)
+        self._busy -= set(work.generations)
+        self._begun.discard(work.kind)
         if work.slot is not None:
             self._free.append(work.slot)
         result = future.result()
         if work.kind == "propose":
-            self.main.answered(work.generation, result)
+            self.main.answered(work.generations, result)
         elif work.kind == "check":
-            self._programs.setdefault(work.generation, {}).update(self.main.checked(work.generation, *result))
+            for index, outcomes in result.items():
+                self._programs.setdefault(index, {}).update(self.main.checked(index, *outcomes))
         else:
-            self.main.scored(work.generation, *result)
+            (index,) = work.generations
+            self.main.scored(index, *result)
 
     def _give_up(self) -> None:
         """Have all that computes end, and log what it came to."""

@@ -8,7 +8,7 @@ computes, which any thread may call, and one that logs what came of it, for the 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -170,8 +170,8 @@ class Steps:
             return judge.judge_all(judged, self.rng_of)
         return self.proposer.propose_all(requests, self.rng_of)
 
-    def answered(self, index: int, answers: Answers) -> None:
-        """Log answers to the requests of a generation, or that they are taken back.
+    def answered(self, generations: Iterable[int], answers: Answers) -> None:
+        """Log answers to the requests of generations, or that they are taken back.
 
         Raises:
             Interrupted: the search was asked to stop.
@@ -183,9 +183,11 @@ class Steps:
         if answers.stopped is not None:
             raise answers.stopped
         if answers.spent is not None:
-            ids = {request.id for request in self.progress.in_work[index].unproposed()}
-            lost = [e for e in self.transcript.exchanges() if e.request_id in ids]
-            self.log(withdrawn(answers.spent, lost, index if self.settings.asynchronous else None))
+            unanswered = [index for index in generations if self.progress.in_work[index].unproposed()]
+            for index in unanswered or list(generations)[:1]:
+                ids = {request.id for request in self.progress.in_work[index].unproposed()}
+                lost = [e for e in self.transcript.exchanges() if e.request_id in ids]
+                self.log(withdrawn(answers.spent, lost, index if self.settings.asynchronous else None))
 
     def _parent(self, request: Request) -> Program | None:
         """The program of the first parent of a request."""

@@ -97,10 +97,18 @@ class Generation:
 
     def unproposed(self) -> tuple[Request, ...]:
         """Requests that no proposer has answered."""
+        return self._unproposed
+
+    @cached_property  # those of many generations are counted at every step of an asynchronous search
+    def _unproposed(self) -> tuple[Request, ...]:
         return tuple(request for request in self.requests if request.id not in self.proposals)
 
     def unchecked(self) -> tuple[Proposal, ...]:
         """Proposals with a program that has not been checked."""
+        return self._unchecked
+
+    @cached_property
+    def _unchecked(self) -> tuple[Proposal, ...]:
         programs = [r for r in self.requests if r.operator not in WORDS]
         answered = (self.proposals[r.id] for r in programs if r.id in self.proposals)
         return tuple(p for p in answered if p.failure is None and p.request_id not in self.checks)
@@ -135,6 +143,10 @@ class Generation:
 
     def pending(self) -> tuple[Request, ...]:
         """Requests without a result."""
+        return self._pending
+
+    @cached_property
+    def _pending(self) -> tuple[Request, ...]:
         return tuple(request for request in self.requests if self.result(request.id) is None)
 
     def complete(self) -> bool:
@@ -155,7 +167,8 @@ class Progress(Generic[S]):
     """A run after some events.
 
     `state` is the strategy's after the last complete generation, `in_work` are the generations that it was not told
-    yet, by index, in the order in which they were asked for: one at most unless the search is asynchronous;
+    yet, by index, in the order in which they were asked for: one at most unless the search is asynchronous; of their
+    requests `unproposed` have no answer and `pending` no result;
     `results` holds every result told so far by candidate id; `digests` maps what the candidates
     checked so far compute to the first that did, `known` those firsts to their summaries; `exhausted`
     is the budget of the proposer that ended, until the run is resumed with another configuration or
@@ -165,6 +178,8 @@ class Progress(Generic[S]):
 
     state: S
     in_work: Mapping[int, Generation] = field(default_factory=dict)
+    unproposed: int = 0
+    pending: int = 0
     results: Mapping[str, Result] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, ProgramSummary] = field(default_factory=dict)
@@ -237,7 +252,15 @@ def _of(progress: Progress[S], event: Event, id: str) -> Generation:
 
 def _with(progress: Progress[S], generation: Generation, **changes: Any) -> Progress[S]:
     """With a generation in work in place of what it was, or after the others, and other changes."""
-    return replace(progress, in_work={**progress.in_work, generation.index: generation}, **changes)
+    before = progress.in_work.get(generation.index)
+    return replace(
+        progress,
+        in_work={**progress.in_work, generation.index: generation},
+        # sums over those in work would be most of the time of a search on hundreds of devices
+        unproposed=progress.unproposed + len(generation.unproposed()) - (len(before.unproposed()) if before else 0),
+        pending=progress.pending + len(generation.pending()) - (len(before.pending()) if before else 0),
+        **changes,
+    )
 
 
 def _baseline(progress: Progress[S], event: Baseline) -> Progress[S]:
