@@ -5,8 +5,8 @@ many devices one loop keeps busy.
     python benchmarks/asynchronous_page.py        # the tables and the picture of docs/appendix/asynchronous.md
 
 The loop, the log and the strategies are the real ones, in virtual time (`benchmarks/virtual_time.py`): formulas stand
-in place of proposing, checking and training. Only how long trainings of equal budget take is measured in a real search, by
-part `times`; the same command goes on with the parts that its file lacks.
+in place of proposing, checking and training. Only how long trainings of equal budget take is measured in a real search,
+by part `times`; the same command goes on with the parts that its file lacks.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from benchmarks.virtual_time import Simulated, Simulation, Times, simulate
 from jaxreward.commands.resolve import parse
 from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import UserError
+from jaxreward.evolution.settings import plain
 from jaxreward.runs import Trained, read_log
 
 PARTS = ("times", "staleness", "scale")
@@ -197,8 +198,9 @@ def scale(s: AsynchronousSettings, spread: float) -> list[dict[str, Any]]:
 def run(s: AsynchronousSettings) -> dict[str, Any]:
     """The parts that the file of results lacks."""
     s.check()
-    how = {"benchmark": "asynchronous", "candidates": s.candidates, "devices": s.devices, "batch": s.batch,
-           "seeds": s.seeds, "scale_candidates": s.scale_candidates}  # fmt: skip
+    names = ("landscapes", "candidates", "devices", "batch", "seeds", "scale", "scale_candidates")
+    searches = {name: plain(getattr(s, name)) for name in names}
+    how = {"benchmark": "asynchronous", "searches": searches}
     report = begun(s.out, how) or {**how, **machine(), "assumed": dataclasses.asdict(Times())}
     if "times" in s.parts and "times" not in report:
         report["times"] = times(s)

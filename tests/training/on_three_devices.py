@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -84,6 +85,16 @@ def results_do_not_depend_on_devices(programs: Any, execution: Execution) -> Any
     same(alone, spread)
     assert spread.env_steps == alone.env_steps
     return alone
+
+
+def trainings_share_the_devices(programs: Any, execution: Execution, alone: Any) -> None:
+    def on(slot: int) -> Any:
+        return train(TASK, programs, SMALL, execution=replace(execution, devices=THREE, slot=slot), **OPTIONS)
+
+    with ThreadPoolExecutor(3) as threads:
+        for found in threads.map(on, range(3)):
+            assert found.chunks == (5,), found.chunks
+            same(alone, found)
 
 
 def survivors_are_dealt_out_anew(programs: Any, execution: Execution, alone: Any) -> None:
@@ -167,6 +178,7 @@ if __name__ == "__main__":
     if execution is STEPWISE:
         what_was_compiled_ahead_is_found(found)
     whole = results_do_not_depend_on_devices(found, execution)
+    trainings_share_the_devices(found, execution, whole)
     survivors_are_dealt_out_anew(found, execution, whole)
     what_was_stopped_goes_on(found, whole, execution)
     a_failure_on_one_device_stops_the_others(found, execution)

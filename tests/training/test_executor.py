@@ -30,6 +30,7 @@ class Losing:
 
     def __init__(self, losses: int, first: int = 0) -> None:
         self.losses, self.first, self.updates, self.submitted = losses, first, 0, list[tuple[int, int]]()
+        self.places = set[int]()
         self._local = LocalExecutor(jax.local_devices()[:1])
 
     def prepare(self, jobs: Any) -> int:
@@ -37,6 +38,7 @@ class Losing:
 
     def submit(self, job: Job, supervisor: Supervisor) -> Future[Done]:
         self.submitted.append((job.index, job.first))
+        self.places.add(job.place)
         asked = 0
 
         def should_stop() -> bool:
@@ -104,6 +106,13 @@ def agree(found: Any, alone: Any, candidates: Any = range(4)) -> None:
     for k in candidates:
         assert_close_trees(found.agents[k], alone.agents[k])
         np.testing.assert_allclose(found.success[k], alone.success[k], atol=0.13)
+
+
+def test_a_training_keeps_to_its_slot(corridor, four, tiny, alone):
+    executor = Losing(0)
+    found = train(corridor, four, tiny, **budget(tiny), execution=Execution(executor=executor, chunk=2, slot=1))
+    assert found.chunks == (2, 2) and executor.places == {1}
+    agree(found, alone)
 
 
 @pytest.mark.parametrize("saved", [False, True])
