@@ -12,9 +12,9 @@ by part `times`; the same command goes on with the parts that its file lacks.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import os
-import resource
 import statistics
 import sys
 import tempfile
@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import begun, save, status_of
 from benchmarks.landscapes import LANDSCAPES
-from benchmarks.machine import machine
+from benchmarks.machine import machine, peak_resident, start_peak
 from benchmarks.search_landscapes import Interval, paired
 from benchmarks.virtual_time import Simulated, Simulation, Times, simulate
 from jaxreward.commands.resolve import parse
@@ -39,7 +39,7 @@ from jaxreward.evolution.settings import plain
 from jaxreward.runs import Trained, read_log
 
 PARTS = ("times", "staleness", "scale")
-STRATEGIES = {"limen": (), "revolve": (), "best-of-n": ()}
+STRATEGIES = ("limen", "revolve")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class AsynchronousSettings:
     """Of the real search, on one device."""
     steps: Annotated[int, Arg(least=1)] = 60_000
     """Environment steps of each of its candidates."""
-    landscapes: tuple[str, ...] = ("smooth", "noisy", "plateau", "modular")
+    landscapes: tuple[str, ...] = ("smooth", "noisy", "modular")
     """Where staleness is measured."""
     candidates: Annotated[int, Arg(least=1)] = 512
     """Of such a search."""
@@ -62,7 +62,7 @@ class AsynchronousSettings:
     """Candidates that a device trains at a time."""
     seeds: Annotated[int, Arg(least=2)] = 20
     """Searches of each kind."""
-    scale: tuple[int, ...] = (1, 10, 100, 300, 1000)
+    scale: tuple[int, ...] = (1, 10, 100, 1000)
     """Devices, each with one candidate at a time."""
     scale_candidates: Annotated[int, Arg(least=1)] = 10_000
     """Of a search on so many devices."""
@@ -116,20 +116,22 @@ def ways(s: AsynchronousSettings, spread: float) -> dict[str, Simulation]:
     }
 
 
-def staleness(s: AsynchronousSettings, spread: float) -> list[dict[str, Any]]:
-    """How good the best of a search is after the same candidates, and after the same time."""
-    rows = list[dict[str, Any]]()
-    for landscape in s.landscapes:
-        for strategy in STRATEGIES:
-            found = {
-                name: [_simulated(dataclasses.replace(way, landscape=landscape, strategy=strategy, seed=seed))
-                       for seed in range(s.seeds)]
-                for name, way in ways(s, spread).items()
-            }  # fmt: skip
-            rows += [_row(landscape, strategy, name, found) for name in found]
-            print(f"{landscape}, {strategy}: " + ", ".join(f"{r['way']} {r['truth']:.3f}" for r in rows[-len(found):]),
-                  flush=True)  # fmt: skip
-    return rows
+def staleness(s: AsynchronousSettings, spread: float, rows: list[dict[str, Any]]) -> Iterator[None]:
+    """Add how good the best of a search is after the same candidates, and after the same time; a step for each
+    landscape and strategy that `rows` lack."""
+    known = {(row["landscape"], row["strategy"]) for row in rows}
+    for landscape, strategy in itertools.product(s.landscapes, STRATEGIES):
+        if (landscape, strategy) in known:
+            continue
+        found = {
+            name: [_simulated(dataclasses.replace(way, landscape=landscape, strategy=strategy, seed=seed))
+                   for seed in range(s.seeds)]
+            for name, way in ways(s, spread).items()
+        }  # fmt: skip
+        rows += [_row(landscape, strategy, name, found) for name in found]
+        shown = ", ".join(f"{row['way']} {row['truth']:.3f}" for row in rows[-len(found) :])
+        print(f"{landscape}, {strategy}: {shown}", flush=True)
+        yield
 
 
 def _row(landscape: str, strategy: str, name: str, found: dict[str, list[Simulated]]) -> dict[str, Any]:
@@ -168,31 +170,33 @@ def unsynced() -> Iterator[None]:
         os.fsync = fsync
 
 
-def scale(s: AsynchronousSettings, spread: float) -> list[dict[str, Any]]:
-    """One search on more and more devices, its log on the disk of this machine."""
-    rows = list[dict[str, Any]]()
-    for devices in s.scale:
-        for asynchronous in (False, True):
-            sim = Simulation(
-                "smooth", "limen", s.scale_candidates, 0, devices, 1, asynchronous,
-                in_flight=2 * devices if asynchronous else 0, times=Times(spread=spread),
-            )  # fmt: skip
-            before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
-            with tempfile.TemporaryDirectory() as folder:
-                one = simulate(sim, Path(folder))
-                log = (Path(folder) / "run" / "events.jsonl").stat().st_size
-            wall = time.perf_counter() - begin
-            after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            rows.append({
-                "devices": devices, "asynchronous": asynchronous, "trained": one.trained, "truth": one.truth,
-                "seconds": one.seconds, "idle": one.idle, "staleness": one.staleness, "events": one.events,
-                "events_per_s": one.events / wall, "needed_per_s": one.events / one.seconds, "loop_s": one.loop_s,
-                "wall_s": wall, "log_mb": log / 1e6, "peak_mb": after / 1024, "grown_mb": (after - before) / 1024,
-            })  # fmt: skip
-            way, row = "asynchronous" if asynchronous else "waits", rows[-1]
-            print(f"{devices} devices, {way}: idle {one.idle:.2f}, {row['events_per_s']:.0f} events a second, "
-                  f"{row['needed_per_s']:.1f} needed", flush=True)  # fmt: skip
-    return rows
+def scale(s: AsynchronousSettings, spread: float, rows: list[dict[str, Any]]) -> Iterator[None]:
+    """Add one search on more and more devices, its log on the disk of this machine; a step for each that `rows`
+    lack."""
+    known = {(row["devices"], row["asynchronous"]) for row in rows}
+    for devices, asynchronous in itertools.product(s.scale, (False, True)):
+        if (devices, asynchronous) in known:
+            continue
+        sim = Simulation(
+            "smooth", "limen", s.scale_candidates, 0, devices, 1, asynchronous,
+            in_flight=2 * devices if asynchronous else 0, times=Times(spread=spread),
+        )  # fmt: skip
+        start_peak()
+        before, begin = peak_resident(), time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            one = simulate(sim, Path(folder))
+            log = (Path(folder) / "run" / "events.jsonl").stat().st_size
+        wall = time.perf_counter() - begin
+        rows.append({
+            "devices": devices, "asynchronous": asynchronous, "trained": one.trained, "truth": one.truth,
+            "seconds": one.seconds, "idle": one.idle, "staleness": one.staleness, "events": one.events,
+            "events_per_s": one.events / wall, "needed_per_s": one.events / one.seconds, "loop_s": one.loop_s,
+            "wall_s": wall, "log_mb": log / 1e6, "grown_mb": (peak_resident() - before) / 1e6,
+        })  # fmt: skip
+        way, row = "asynchronous" if asynchronous else "waits", rows[-1]
+        print(f"{devices} devices, {way}: idle {one.idle:.2f}, {row['events_per_s']:.0f} events a second, "
+              f"{row['needed_per_s']:.1f} needed", flush=True)  # fmt: skip
+        yield
 
 
 def run(s: AsynchronousSettings) -> dict[str, Any]:
@@ -209,8 +213,7 @@ def run(s: AsynchronousSettings) -> dict[str, Any]:
         save(report, s.out)
     spread = report["times"]["spread"] if "times" in report else Times.spread
     for part, of in (("staleness", staleness), ("scale", scale)):
-        if part in s.parts and part not in report:
-            report[part] = of(s, spread)
+        for _ in of(s, spread, report.setdefault(part, [])) if part in s.parts else ():
             save(report, s.out)
     return report
 

@@ -43,9 +43,9 @@ def markdown(report: Row) -> str:
             f"distance of the 16th and the 84th percentile is {t['spread']:.2f} in the logarithm, the slowest took "
             f"{t['slowest']:.1f} times the median (load average {t['load']:g}). That spread is used here."
         )
-    if "staleness" in report:
+    if report.get("staleness"):
         blocks += ["## What is won and lost", _settings(report), _staleness(report["staleness"])]
-    if "scale" in report:
+    if report.get("scale"):
         blocks += ["## One loop and a thousand devices", _scale_words(report), _scale(report["scale"])]
     return "\n\n".join(blocks) + "\n"
 
@@ -55,7 +55,8 @@ def _settings(report: Row) -> str:
     return (
         f"{s['candidates']} candidates in batches of {s['batch']}, {s['devices']} devices, {s['seeds']} seeds. *Found* "
         "is the true value of the program that the search says is best, with the half width of its 95 % interval; "
-        "*against waiting* the paired difference to the search that waits, after as many candidates and by the time at which the asynchronous search with the default ends. *Not told* is how many "
+        "*against waiting* the paired difference to the search that waits, after as many candidates and by the time at "
+        "which the asynchronous search with the default ends. *Not told* is how many "
         "results came between asking for a generation and being told it. Bold: the interval is on one side of 0."
     )
 
@@ -159,7 +160,7 @@ def tabulate(args: Sequence[str]) -> None:
         print(markdown(report))
         return
     text = markdown(report)
-    if "staleness" in report:
+    if report.get("staleness"):
         picture(report, PICTURE)
         text = f"![True value of the best program over time](../pictures/{PICTURE.name})\n\n{text}"
     PAGE.write_text(between(PAGE.read_text(), START, END, text))

@@ -27,6 +27,7 @@ from jaxreward.search.registry import STRATEGIES
 from jaxreward.search.seeding import derive_rng
 from jaxreward.training import Interrupted
 from tests.ends import cause_of
+from tests.test_evolve import started, wait_for
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 SIM = Simulation("failures", "limen", 24, 3, devices=3, batch=2, times=Times(propose=7.0, train=20.0, spread=1.0))
@@ -409,6 +410,27 @@ def test_what_cannot_overlap_is_refused(changes, wrong):
     with pytest.raises(InvalidSetting, match=wrong):
         settings.check()
         Setup.of(settings)
+
+
+# ---- real searches
+
+
+@pytest.mark.slow
+def test_a_real_search_that_is_killed_while_it_trains_goes_on_with_what_it_had(tmp_path):
+    more = ("--candidates", "6", "--final-seeds", "0", "--steps", "200000", "--asynchronous")
+    log = tmp_path / "run" / "events.jsonl"
+    with started(tmp_path, *more) as process:
+        wait_for(log, '"told"', process)
+        process.kill()
+    known = [entry.event for entry in read_log(log)]
+    with started(tmp_path, "--resume", *more) as process:
+        _, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err.decode()
+    assert [entry.event for entry in read_log(log)][: len(known)] == known
+    progress = fold([entry.event for entry in read_log(log)], None, lambda state, _: state)
+    assert progress.spent.trained == 6 and not progress.in_work
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert "generation 0" in report
 
 
 # ---- threads

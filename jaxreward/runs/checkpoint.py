@@ -135,8 +135,8 @@ class Checkpoints:
         free = shutil.disk_usage(self.root).free
         if free < size + (1 << 20):
             raise UnusableFile(
-                f"A checkpoint of {size >> 20} MiB does not fit on the disk that holds {self.root} "
-                f"({free >> 20} MiB free): free some space there, then resume the run.",
+                f"A checkpoint of {size / 1e6:.1f} MB does not fit on the disk that holds {self.root} "
+                f"({free / 1e6:.1f} MB free): free some space there, then resume the run.",
                 self.root,
                 FileProblem.FULL,
             )

@@ -21,6 +21,7 @@ import pytest
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.programs import Program
+from jaxreward.runs import fold, read_log
 from jaxreward.tasks import make_task_of
 from jaxreward.training import Checkpointing, Execution, Interrupted, Progress, Rung, train
 from jaxreward.training.executor import WorkersLost
@@ -112,6 +113,21 @@ def test_a_search_runs_on_a_cluster_of_its_own(tmp_path: Path):
         assert ended.returncode == 0, ended.stderr[-2000:]
         scores[name] = (tmp_path / "runs" / name / "best_interface.py").read_text().partition("import jax.numpy")[2]
     assert scores["ray"] == scores["local"] != ""
+
+
+@pytest.mark.slow
+def test_an_asynchronous_search_trains_a_generation_on_each_worker(tmp_path):
+    words = ["--task", "probe-corridor", "--candidates", "6", "--generation", "2", "--seeds", "1", "--steps", "40000"]
+    words += ["--baselines", "--final-seeds", "0", "--asynchronous", "--executor", "ray", "--ray-workers", "2"]
+    env = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    command = [sys.executable, "-m", "jaxreward", "evolve", *words, "--name", "it", "--json"]
+    ended = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=400, check=False)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    entries = read_log(tmp_path / "runs" / "it" / "events.jsonl")
+    found = [entry.event.type for entry in entries if entry.event.type in ("asked", "told")]
+    assert found[:3] == ["asked"] * 3 and found.count("told") >= 3
+    progress = fold([entry.event for entry in entries], None, lambda state, _: state)
+    assert progress.spent.trained == 6
 
 
 @pytest.fixture(scope="module")
