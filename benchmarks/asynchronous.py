@@ -110,7 +110,7 @@ def ways(s: AsynchronousSettings, spread: float) -> dict[str, Simulation]:
     return {
         "one device": dataclasses.replace(usual, devices=1, asynchronous=False),
         "waits": dataclasses.replace(usual, asynchronous=False),
-        f"asynchronous, {d + 1}": usual,
+        f"asynchronous, {d + 1}": dataclasses.replace(usual, in_flight=d + 1),
         f"asynchronous, {d + d // 2}": dataclasses.replace(usual, in_flight=d + d // 2),
         f"asynchronous, {2 * d}": dataclasses.replace(usual, in_flight=2 * d),
     }

@@ -37,6 +37,7 @@ EXTRAS: Mapping[str, Extra] = {
     ),
     "tensorboard": Extra("runs in TensorBoard", {"tensorboardX": "tensorboardX"}),
     "wandb": Extra("runs in Weights & Biases", {"wandb": "wandb"}),
+    "store": Extra("copies of runs on other file systems and in buckets", {"fsspec": "fsspec"}),
     "ray": Extra("training on a Ray cluster", {"ray": "ray"}),
 }  # fmt: skip
 """The extras of `pyproject.toml` that a command asks for, by name."""

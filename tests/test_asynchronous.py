@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,10 +17,10 @@ from jaxreward.errors import End, EndCause, InvalidSetting, ProposerStopped, Use
 from jaxreward.evolution.background import Threads, Work
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
-from jaxreward.evolution.steady_state import SteadyState
-from jaxreward.proposers.proposer import Answers
+from jaxreward.evolution.steady_state import SteadyState, in_flight, searched
+from jaxreward.proposers.proposer import Answers, Move, OneByOne
 from jaxreward.proposers.replay import ReplayProposer
-from jaxreward.records import Request
+from jaxreward.records import Failure, Request
 from jaxreward.runs import Asked, Checked, Proposed, Repair, RunStarted, Told, Trained, Withdrawn, fold, read_log
 from jaxreward.runs.events import AskedRequest
 from jaxreward.search import State, make_strategy
@@ -111,12 +112,12 @@ def test_no_more_is_asked_than_the_budgets_leave(whole):
 
 
 def test_in_flight_says_how_many_generations_are_in_work(tmp_path):
-    for in_flight in (1, 2, 5):
-        sim, out = of("limen", in_flight=in_flight), tmp_path / str(in_flight)
+    for most in (1, 2, 5):
+        sim, out = of("limen", in_flight=most), tmp_path / str(most)
         out.mkdir()
         with opened(sim, out) as (main, watch, clock):
             SteadyState(main, VirtualTime(clock, sim.seconds)).search()
-        assert watch.in_work == in_flight
+        assert watch.in_work == most
 
 
 def test_a_slot_trains_one_generation_at_a_time_and_none_waits_while_one_is_free(tmp_path):
@@ -149,7 +150,7 @@ def test_what_waits_for_the_proposer_is_proposed_together(tmp_path):
 
         main.proposer.propose_all = counted  # type: ignore[method-assign]
         SteadyState(main, VirtualTime(clock, sim.seconds)).search()
-    assert calls[0] == 6 * sim.batch and len(calls) < len(events(tmp_path, Asked))
+    assert calls[0] == in_flight(5) * sim.batch and len(calls) < len(events(tmp_path, Asked))
 
 
 # ---- strategies
@@ -389,6 +390,153 @@ def test_so_many_generations_and_the_run_stays_open(tmp_path):
         assert SteadyState(main, VirtualTime(clock, sim.seconds)).search(generations=4) is None
         assert main.progress.state.generation == 4 and not main.progress.in_work
     assert simulate(sim, tmp_path).trained == sim.candidates
+
+
+# ---- proposers that repair, scores that look at the best, trainings that are interrupted
+
+
+class Mending(OneByOne):
+    """Rejects a third of its answers itself, and mends what is sent back."""
+
+    name, accepts_repairs = "mending", True
+
+    def __init__(self, inner: Any, answers: int = 10**6) -> None:
+        self.inner, self.left = inner, answers
+
+    def propose_all(self, requests: Any, rng_of: Any) -> Answers:
+        found = super().propose_all(requests[: self.left], rng_of).proposals
+        self.left -= len(found)
+        short = len(found) < len(requests)
+        return Answers(found, spent=End("the budget of dollars is spent", EndCause.ATTEMPTS) if short else None)
+
+    def propose(self, request: Request, rng: Any) -> Any:
+        proposal = self.inner.propose(request, rng)
+        if rng.random() < 0.3:
+            failure = Failure(stage="reply", message="there is no program in it")
+            return proposal.model_copy(update={"failure": failure, "source": ""})
+        return proposal
+
+
+def mended(sim: Simulation, out: Path, answers: int = 10**6, **changes: Any) -> Any:
+    with opened(sim, out) as (main, _, clock):
+        main.proposer = Mending(main.proposer, answers)
+        main.settings = dataclasses.replace(main.settings, **changes)
+        SteadyState(main, VirtualTime(clock, sim.seconds)).search()
+        return main.progress
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_budgets_hold_where_rejected_programs_come_back_mended(tmp_path, seed):
+    sim = of("limen", seed=seed, batch=3, in_flight=6)
+    end = mended(sim, tmp_path)
+    assert end.spent.trained == sim.candidates and not end.seats and not end.unproposed
+    assert any("-r" in id for id in end.results)
+    (tmp_path / "few").mkdir()
+    assert mended(sim, tmp_path / "few", max_attempts=20).spent.attempts <= 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_recording_with_repairs_whose_budget_ended_is_replayed(tmp_path, seed):
+    sim = of("limen", seed=seed)
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    mended(sim, one, answers=19)
+    other = dataclasses.replace(sim, times=Times(propose=1.0, train=9.0, spread=2.0))
+    with opened(other, two) as (main, _, clock):
+        main.proposer = recording = ReplayProposer(one / "run")
+        SteadyState(main, VirtualTime(clock, other.seconds), recording.order).search()
+    assert moves(two) == moves(one)
+    assert state_of(two, sim).results == state_of(one, sim).results
+
+
+class Comparing:
+    """An objective whose scores depend on the one to beat, as with pruning, which takes a while and can be stopped."""
+
+    def __init__(self, inner: Any, stops: Any = None) -> None:
+        self.inner, self.stops = inner, stops
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def score(self, tag: str, label: str, candidates: Any, programs: Any, best: Any, slot: Any = None) -> Any:
+        for _ in range(20 if self.stops else 0):
+            time.sleep(0.01)
+            if self.stops():
+                raise Interrupted("stopped after 0 updates")
+        scored = self.inner.score(tag, label, candidates, programs, best, slot)
+        bar = best.mean if best is not None else 0.0
+        results = [
+            r.model_copy(update={"score": r.score.model_copy(update={"mean": r.score.mean / 2})})
+            if r.score.mean < bar else r for r in scored.results
+        ]  # fmt: skip
+        return dataclasses.replace(scored, results=tuple(results))
+
+
+def test_what_a_generation_has_to_beat_is_what_was_best_when_it_was_asked_for(tmp_path):
+    sim = of("limen")
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    with opened(sim, one) as (main, _, clock):
+        main.objective = cast(Any, Comparing(main.objective))
+        SteadyState(main, VirtualTime(clock, sim.seconds)).search()
+    other = dataclasses.replace(sim, times=Times(propose=1.0, train=9.0, spread=2.0))
+    with opened(other, two) as (main, _, clock):
+        main.objective = cast(Any, Comparing(main.objective))
+        main.proposer = ReplayProposer(one / "run")
+        SteadyState(main, VirtualTime(clock, other.seconds), main.proposer.order).search()
+    assert state_of(two, sim).results == state_of(one, sim).results
+    assert any(event.incumbent for event in events(one, Asked))
+
+
+def test_what_a_proposer_answered_before_it_stopped_is_trained_in_threads(tmp_path):
+    sim = of("best-of-n", landscape="smooth", devices=1, in_flight=6)
+    for attempt in range(2):
+        with pytest.raises(ProposerStopped), opened(sim, tmp_path) as (main, _, _), Threads() as threads:
+            main.proposer = Capped(main.proposer, 5 if attempt == 0 else 0, stopped=True)  # type: ignore[assignment]
+            main.objective = cast(Any, Comparing(main.objective, main.stops))
+            SteadyState(main, threads).search()
+    end = state_of(tmp_path, sim)
+    assert end.spent.attempts == 5 and end.spent.trained == 4, "of two generations, and half of a third"
+    assert all(len(g.unproposed()) for g in end.in_work.values()), "what was answered whole is told"
+
+
+def test_a_search_of_whole_generations_ends_where_the_budget_does(tmp_path):
+    sim = of("best-of-n", landscape="smooth", candidates=8, batch=2)
+    with opened(sim, tmp_path) as (main, _, clock):
+        end = SteadyState(main, VirtualTime(clock, sim.seconds)).search(generations=4)
+    assert cause_of(end) is EndCause.CANDIDATES
+
+
+def test_nothing_more_is_proposed_once_the_budget_of_training_is_spent(tmp_path):
+    sim = of("limen", devices=4, in_flight=12)
+    with opened(sim, tmp_path) as (main, _, clock):
+        main.settings = dataclasses.replace(main.settings, max_env_steps=4)  # a step for each candidate
+        end = SteadyState(main, VirtualTime(clock, sim.seconds)).search()
+    assert cause_of(end) is EndCause.ENV_STEPS
+    log = events(tmp_path)
+    spent = next(k for k, e in enumerate(log) if isinstance(e, Trained) and sum(
+        len(t.results) for t in log[: k + 1] if isinstance(t, Trained)) >= 4)  # fmt: skip
+    assert not [e for e in log[spent:] if isinstance(e, Asked | Repair)]
+    assert not state_of(tmp_path, sim).in_work
+
+
+def test_a_recording_of_an_asynchronous_search_is_not_repeated_by_generations(limen, tmp_path):
+    sim = of("limen", asynchronous=False)
+    with opened(sim, tmp_path) as (main, _, _):
+        main.proposer = ReplayProposer(limen[1] / "run")
+        with pytest.raises(InvalidSetting, match="asynchronous"):
+            searched(main)
+
+
+def test_a_recording_of_other_settings_is_refused(limen, tmp_path):
+    sim = of("limen", batch=3)
+    with opened(sim, tmp_path) as (main, _, clock):
+        main.proposer = ReplayProposer(limen[1] / "run")
+        with pytest.raises(UserError, match="settings"):
+            order: list[Move] = [("asked", 0), ("asked", 1), ("told", 5)]
+            SteadyState(main, VirtualTime(clock, sim.seconds), order).search()
 
 
 # ---- settings

@@ -43,6 +43,7 @@ FLOORS: dict[str, set[str]] = {
     },
     "search": {"records", "errors", "operators", "config", "sentences", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
+    "storage": {"errors", "extras", "files", "runs", "sentences"},
     "training": {
         *("records", "errors", "formatting", "function_source", "table", "value_words"),
         *("kernels", "programs", "tasks", "timing", "devices", "demonstrations"),
@@ -72,7 +73,7 @@ FLOORS: dict[str, set[str]] = {
 PROPOSERS = {name for name in FLOORS if name.startswith("proposers")}
 FLOORS["evolution"] = {
     *(BASE | PROPOSERS),
-    *("programs", "tasks", "search", "runs", "training", "reports", "tracking"),
+    *("programs", "tasks", "search", "runs", "storage", "training", "reports", "tracking"),
     *("demonstrations", "objectives"),
 }
 FLOORS["comparison"] = FLOORS["evolution"] | {"evolution"}

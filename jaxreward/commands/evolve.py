@@ -34,7 +34,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "llm": ("llm",),
     "ppo": ("ppo",),
     "sac": ("sac",),
-    "run": ("out", "name", "resume", "profile", "track", "unsafe_no_sandbox", "dry_run", "json"),
+    "run": ("out", "name", "store", "resume", "profile", "track", "unsafe_no_sandbox", "dry_run", "json"),
 }  # fmt: skip
 
 

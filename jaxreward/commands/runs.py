@@ -29,6 +29,8 @@ from jaxreward.runs.events import OVER, json_ready
 from jaxreward.runs.folders import LOG, find_run, runs_under
 from jaxreward.runs.follow import LogReader
 from jaxreward.runs.malformed import explain_malformed
+from jaxreward.runs.run import check_name
+from jaxreward.storage import Place, fetch
 from jaxreward.tracking import SinkName, Tracker, require
 
 POLL_S = 0.5
@@ -94,6 +96,16 @@ class TrackSettings(_OneRun):
     """What to feed: tensorboard, wandb or both. wandb is Weights & Biases."""
     follow: Annotated[bool, Arg(short="-f")] = False
     """Go on with what happens while a process works on the run."""
+
+
+@dataclass(frozen=True)
+class FetchSettings:
+    """Bring a run from where `evolve --store` keeps a copy of it, to go on with it here."""
+
+    address: Annotated[str, Arg(positional="ADDRESS")]
+    """Of the run: the --store of its command, a slash and its name, such as s3://bucket/runs/first."""
+    out: Path = Path("runs")
+    """Folder of runs."""
 
 
 def _say(text: str) -> None:
@@ -254,11 +266,27 @@ class Tail:
             self.sleep(POLL_S)
 
 
+# ---- fetch
+
+
+def fetch_command(resolved: Resolved[FetchSettings]) -> int:
+    """Bring a run from where a copy of it is kept."""
+    settings = resolved.settings
+    place = Place(settings.address)
+    path = settings.out / check_name(place.address.rpartition("/")[2], "run")
+    fetched = fetch(place, path)
+    what = f"fetched {fetched / 1e6:.1f} MB into {path}" if fetched else f"{path} has all of it"
+    _say(f"{what}; go on with: jaxreward evolve --name {path.name} --resume --store {place.parent}")
+    return 0
+
+
 COMMANDS = (
     Command("runs list", ListSettings, run=list_command, config=False),
     Command("runs show", ShowSettings, run=show_command, config=False),
     Command("runs tail", TailSettings, run=tail_command, config=False, examples=("runs tail first --follow",)),
     Command("runs compare", CompareSettings, run=compare_command, config=False),
+    Command("runs fetch", FetchSettings, run=fetch_command, config=False,
+            examples=("runs fetch s3://bucket/runs/first",)),
     Command("runs track", TrackSettings, run=track_command, config=False,
             examples=("runs track first --to tensorboard wandb",)),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,7 @@ from jaxreward.records import Result, Score
 from jaxreward.runs import (
     REQUEUE_EXIT_CODE,
     Baseline,
+    Entry,
     Failed,
     Paused,
     Progress,
@@ -43,6 +44,7 @@ from jaxreward.runs import (
     read_transcript,
 )
 from jaxreward.runs.transcripts import TRANSCRIPT
+from jaxreward.storage import Mirror, Place
 from jaxreward.tasks import Task
 from jaxreward.tracking import Tracker
 from jaxreward.training import Interrupted
@@ -108,6 +110,7 @@ def run_search(
     own = nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)
     redact = Secrets(models=settings.llm.asked()).redact
     with (
+        _mirrored(settings, path, watcher, stop) as changed,
         _opened(settings, path) as run, Tracker(settings.track, path, watcher.note, redact) as tracker,
         own as checking,
     ):  # fmt: skip
@@ -116,7 +119,12 @@ def run_search(
         for entry in run.entries:
             tracker.feed(entry)
         others = read_transcript(path / BEST_OF_N / "transcripts" / TRANSCRIPT)
-        main = Evolution(run, settings, setup, checking, watcher, stop, elsewhere=others, on_event=tracker.feed)
+
+        def logged(entry: Entry) -> None:
+            tracker.feed(entry)
+            changed()
+
+        main = Evolution(run, settings, setup, checking, watcher, stop, elsewhere=others, on_event=logged)
         try:
             found = searched(main, generations)
             if found is None:
@@ -189,6 +197,21 @@ def _remember(settings: EvolveSettings, watcher: Watcher) -> None:
             f"it cannot be remembered that you chose these language models ({why}): say --model, --api-base and "
             "--prompts again when you resume the run"
         )
+
+
+@contextmanager
+def _mirrored(settings: EvolveSettings, path: Path, watcher: Watcher, stop: StopSignal) -> Iterator[Callable[[], None]]:
+    """A copy of the run at the address that the settings say, if they do, and what tells it of changes."""
+    if not settings.store:
+        yield lambda: None
+        return
+    place = Place(f"{settings.store.rstrip('/')}/{path.name}")
+
+    def end(reason: str) -> None:
+        stop.reason = stop.reason or reason
+
+    with Mirror(path, place, not settings.resume, watcher.note, end) as mirror:
+        yield mirror.changed
 
 
 @contextmanager

@@ -27,13 +27,13 @@ def budget_spent(
         return End("the budget of attempts is spent", EndCause.ATTEMPTS)
     if progress.exhausted and proposer.planned(state.generation) is None:
         return progress.exhausted
-    if (end := _training_spent(s, progress)) is not None:
+    if (end := training_spent(s, progress)) is not None:
         return end
     reason = strategy.finished(state)
     return End(reason, EndCause.STRATEGY) if reason else None
 
 
-def _training_spent(s: EvolveSettings, progress: Progress[Any]) -> End | None:
+def training_spent(s: EvolveSettings, progress: Progress[Any]) -> End | None:
     """The exhausted budget of training, if any."""
     spent = progress.spent
     if s.max_env_steps and spent.env_steps >= s.max_env_steps:
@@ -49,12 +49,12 @@ def ends(
     """The exhausted budget, if any, and what is to be scored again before the search ends for it, which takes
     environment steps and device seconds alone."""
     end = budget_spent(s, strategy, proposer, progress)
-    return end, [] if end is None or _training_spent(s, progress) else strategy.to_confirm(progress.state)
+    return end, [] if end is None or training_spent(s, progress) else strategy.to_confirm(progress.state)
 
 
 def unconfirmed(s: EvolveSettings, strategy: SearchStrategy[Any], end: End, progress: Progress[Any]) -> str:
     """Why the best of a search that ends is not confirmed, as a sentence; empty where it is, or was not to be."""
-    reason = (_training_spent(s, progress) or end).reason
+    reason = (training_spent(s, progress) or end).reason
     return f"the best is not confirmed on fresh seeds: {reason}" if strategy.to_confirm(progress.state) else ""
 
 
@@ -63,7 +63,7 @@ def room_for(settings: EvolveSettings, progress: Progress[Any]) -> int:
     spent = progress.spent
     return min(
         settings.generation,
-        settings.candidates - spent.trained - progress.pending,
+        settings.candidates - spent.trained - progress.seats,
         settings.attempts - spent.attempts - progress.unproposed,
     )
 
@@ -73,8 +73,8 @@ def next_requests(
 ) -> list[Request]:
     """The next requests: those that are open and unanswered, or the requests of a new generation, `planned` of
     them if given, else as many as the budgets leave."""
-    if progress.open is not None:
-        return list(progress.open.unproposed())
+    if progress.in_work:
+        return [request for generation in progress.in_work.values() for request in generation.unproposed()]
     state, n = progress.state, planned or room_for(settings, progress)
     goes_on = strategy.owes_votes(state) or strategy.unsettled(state) or strategy.rescoring(state)
     if n < 1 and not goes_on:

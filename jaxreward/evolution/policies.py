@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -54,15 +55,19 @@ class Policies:
         """Whether those of all candidates are kept: a judge says later which is the best, or children need them."""
         return self.judge is not None or self.strategy.watches or self.strategy.starts_warm
 
-    def save(self, sound: Sequence[Agents], candidates: Sequence[Candidate], state: State[Any]) -> None:
-        """Keep what is wanted of the agents of a training that did not all diverge."""
+    def save(
+        self, sound: Sequence[Agents], candidates: Sequence[Candidate], state: State[Any], untold: Sequence[Result] = ()
+    ) -> None:
+        """Keep what is wanted of the agents of a training that did not all diverge; `untold` are results that the
+        strategy does not know yet."""
         if self.keeps_all:
             for agents in sound:
                 self._save_agents(agents)
         elif sound:
-            best = _comparable(self.strategy.best(state), candidates, state)
+            known = [_comparable(self.strategy.best(state), candidates, state), *untold]
+            best = max((r.score.merit for r in known if r is not None and r.score is not None), default=-math.inf)
             agents = max(sound, key=lambda a: a.trained.score(a.row).merit)
-            if best is None or best.score is None or agents.trained.score(agents.row).merit > best.score.merit:
+            if agents.trained.score(agents.row).merit > best:
                 save_policy(self.run, self.store, agents.trained, agents.row)
 
     def _save_agents(self, agents: Agents) -> None:

@@ -24,7 +24,7 @@ from jaxreward.training import PPO
 from jaxreward.training.learners import PLATFORMS, Shape
 
 MAY_CHANGE = {
-    *("out", "name", "resume", "profile", "track", "dry_run", "json"),
+    *("out", "name", "store", "resume", "profile", "track", "dry_run", "json"),
     *("in_flight", "candidates", "max_attempts", "max_env_steps", "max_device_s"),
     *OF_EXECUTOR,
     *("memory_gb", "unsafe_no_sandbox", "baselines", "final_seeds", "final_steps"),

@@ -76,6 +76,9 @@ class EvolveSettings(CandidateTraining):
     """Folder of runs."""
     name: str = ""
     """Name of the run. By default made of task, strategy and seed, and numbered where it exists."""
+    store: str = ""
+    """Keep a copy of the run there. An address of fsspec: s3://bucket/runs, gs://bucket/runs, file:///mnt/runs; it goes
+    into a folder of the run's name. `jaxreward runs fetch` brings it to another machine."""
     resume: bool = False
     """Go on with the run of this name, if it exists. It keeps its own settings but for larger budgets."""
     profile: bool = False
@@ -172,7 +175,7 @@ class EvolveSettings(CandidateTraining):
 
     def as_config(self) -> dict[str, Any]:
         """TOML-ready values of everything that a run depends on, with the defaults of its strategy."""
-        skip = {"out", "name", "resume", "profile", "track", "dry_run", "json", "command"}
+        skip = {"out", "name", "store", "resume", "profile", "track", "dry_run", "json", "command"}
         fields = sorted(dataclasses.fields(self), key=lambda f: f.name not in type(self).__annotations__)
         values = {f.name: getattr(self, f.name) for f in fields if f.name not in skip}
         spelt_out = write_options(self.strategy, self._own_options())

@@ -120,7 +120,8 @@ class Setup:
         if settings.asynchronous and not strategy.asynchronous:
             raise InvalidSetting(
                 f"strategy {strategy.name} with these options waits for the results of a generation before it asks "
-                f"again: leave {mention('asynchronous')} out, or choose limen, revolve or best-of-n",
+                f"again: leave {mention('asynchronous')} out, or choose limen, revolve, best-of-n or forge with "
+                f"{mention('option', ['planner=false'])}",
                 "asynchronous",
                 "strategy",
             )

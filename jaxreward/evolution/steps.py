@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from jaxreward.evolution.artifacts import save_interface
+from jaxreward.evolution.budget import training_spent
 from jaxreward.evolution.endings import withdrawn
 from jaxreward.evolution.own_answers import (
     covering_of,
@@ -127,7 +128,8 @@ class Steps:
         with CLOCK.part("write"):
             entry = self.run.append(event)
         self.progress = advance(self.progress, event, self.strategy.tell)
-        self.watcher.logged(entry, self.progress)
+        with self._watching:
+            self.watcher.logged(entry, self.progress)
         self.on_event(entry)
 
     def stops(self) -> bool:
@@ -235,11 +237,17 @@ class Steps:
 
     def send_back(self, index: int) -> bool:
         """Log requests for repairs of rejected candidates, within the budget of attempts; whether there are any."""
-        if not self.proposer.accepts_repairs or self.progress.exhausted:
+        if not self.proposer.accepts_repairs:
             return False
-        room = self.settings.attempts - self.progress.spent.attempts
         found = repair_requests(self.progress.in_work[index], self.settings.llm.repairs)
-        requests = tuple(map(AskedRequest.of, found[: max(0, room)]))
+        if self.settings.asynchronous and getattr(self.proposer, "order", ()):
+            # when a budget ended may depend on what took how long: not so in a repetition
+            found = [request for request in found if self.proposer.answers(request.id)]
+        elif self.progress.exhausted or (self.settings.asynchronous and training_spent(self.settings, self.progress)):
+            return False
+        else:
+            found = found[: max(0, self.settings.attempts - self.progress.spent.attempts - self.progress.unproposed)]
+        requests = tuple(map(AskedRequest.of, found))
         if requests:
             self.log(Repair(requests=requests))
         return bool(requests)
@@ -258,6 +266,8 @@ class Steps:
     ) -> Scored:
         """Candidates of a generation after their objective, computed with one of its slots or all of them."""
         best = self.strategy.best(self.progress.state)
+        if self.settings.asynchronous:  # what is told meanwhile depends on what takes how long
+            best = self.progress.in_work[index].incumbent
         label = f"generation {index}"
         return self.objective.score(_tag(index), label, candidates, programs, best and best.score, slot)
 
@@ -267,7 +277,8 @@ class Steps:
             for program in scored.programs:  # with other weights, some may be new
                 self.run.save_program(program.digest, program.source)
             sound = [agents for agents in scored.agents if agents.sound]
-            self.policies.save(sound, candidates, self.progress.state)
+            untold = [r for g in self.progress.in_work.values() for r in g.trained.values()]
+            self.policies.save(sound, candidates, self.progress.state, untold)
         self.log(Trained(results=scored.results, compile_s=scored.compile_s, run_s=scored.run_s))
         self.forget(_tag(index))
 

@@ -114,6 +114,10 @@ class Proposer(Protocol):
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
         """Answers to requests that do not depend on each other."""
 
+    def answers(self, id: str) -> bool:
+        """Whether a recording has an answer to the request of this id."""
+        return False
+
     def planned(self, generation: int) -> int | None:
         """How many requests a generation has, where that is given: by a recording; else None."""
         return None

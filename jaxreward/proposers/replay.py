@@ -65,6 +65,9 @@ class ReplayProposer(Proposer):
     def open(self, context: Context) -> None:
         self.context = context
 
+    def answers(self, id: str) -> bool:
+        return id in self.proposals
+
     def planned(self, generation: int) -> int | None:
         return self._sizes.get(generation)
 

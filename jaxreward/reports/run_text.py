@@ -256,13 +256,14 @@ def _generation_row(of: list[Period]) -> tuple[str, ...]:
     first, last = of[0], of[-1]
     bests = reduce(better, filter(None, (g.best for g in of)), None), last.best_so_far
     device_s = sum(g.compile_s + g.run_s for g in of)
+    timed = any(g.seconds for g in of)  # not where generations overlap
     compiling = f"{sum(g.compile_s for g in of) / device_s:.0%}" if device_s else "-"
     name = f"{first.index}" if first is last else f"{first.index} to {last.index}"
     return (
         name if last.complete else f"{name} (in work)", str(sum(g.scored for g in of)),
         str(sum(g.failed + g.duplicate for g in of)), *(score_text(r.score if r else None, bare=True) for r in bests),
-        span(sum(g.wall_s for g in of)),
-        *(span(sum(g.seconds.get(name, 0.0) for g in of)) for name in _PHASES),
+        span(sum(g.wall_s for g in of)) if timed else "-",
+        *(span(sum(g.seconds.get(name, 0.0) for g in of)) if timed else "-" for name in _PHASES),
         span(device_s), compiling,
     )  # fmt: skip
 

@@ -17,12 +17,16 @@ from jaxreward.runs import (
     Finished,
     Proposed,
     Repair,
+    RunStarted,
     Told,
     Trained,
     Withdrawn,
 )
 
 PROPOSING, CHECKING, TRAINING, FINAL, REST = "proposing", "checking", "training", "final training", "rest"
+
+SEARCHING = "searching"
+"""What an asynchronous search spends its time on, whose proposing, checking and training overlap."""
 
 BEST_OF_N = "best-of-n"
 """The baseline of independent samples: its name, its strategy's, and that of the folder of its search inside a run."""
@@ -51,7 +55,7 @@ class Period:
     Attributes:
         name: `start`, `generation 3`, `best-of-n` or `final`.
         index: of a generation, else None.
-        seconds: wall seconds by phase.
+        seconds: wall seconds by phase; none of a generation of an asynchronous search.
         compile_s: device seconds of compiling, of all devices together.
         run_s: device seconds of training.
         candidates: programs that left the trainer, baselines included.
@@ -130,6 +134,7 @@ class Timeline:
         self.words: set[str] = set()
         self.env_steps, self.compile_s, self.run_s, self.cost_usd = 0, 0.0, 0.0, 0.0
         self._last: float | None = None
+        self.overlapping = False  # whether generations are in work at the same time
         self._of = dict[str | int, Period]()  # by the ids of requests, and by the index of a generation
         for entry in entries:
             self.add(entry)
@@ -148,9 +153,14 @@ class Timeline:
         event, name = entry.event, _PHASES.get(entry.event.type, REST)
         took = 0.0 if self._last is None or event.type == "resumed" else max(0.0, entry.at - self._last)
         self._last = entry.at
-        self.seconds = {**self.seconds, name: self.seconds.get(name, 0.0) + took}  # new: other threads read the old one
+        if isinstance(event, RunStarted):
+            self.overlapping = bool(event.config.get("asynchronous"))
         period = self._period(event)
-        period.seconds[name] = period.seconds.get(name, 0.0) + took
+        if self.overlapping and period.index is not None:  # the time since the last event was of several generations
+            name = SEARCHING
+        else:
+            period.seconds[name] = period.seconds.get(name, 0.0) + took
+        self.seconds = {**self.seconds, name: self.seconds.get(name, 0.0) + took}  # new: other threads read the old one
         match event:
             case Asked() | Repair():
                 self.words |= {request.id for request in event.requests if request.operator in WORDS}

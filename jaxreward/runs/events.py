@@ -149,16 +149,19 @@ class AskedRequest(Record):
 
 
 class Asked(Record):
-    """The strategy asked for a generation."""
+    """The strategy asked for a generation. In an asynchronous search `incumbent` is the best candidate then, which
+    those of the generation have to beat whatever is told meanwhile."""
 
     type: Literal["asked"] = "asked"
     generation: int
     requests: tuple[AskedRequest, ...]
+    incumbent: str = Field(default="", exclude_if=lambda id: not id)
 
     @classmethod
-    def of(cls, requests: list[Request]) -> Asked:
+    def of(cls, requests: list[Request], incumbent: str = "") -> Asked:
         """The event for what a strategy's `ask` returned."""
-        return cls(generation=requests[0].generation, requests=tuple(map(AskedRequest.of, requests)))
+        asked = tuple(map(AskedRequest.of, requests))
+        return cls(generation=requests[0].generation, requests=asked, incumbent=incumbent)
 
 
 class Repair(Record):
@@ -170,8 +173,8 @@ class Repair(Record):
 
 
 class Withdrawn(Record):
-    """A budget of the proposer has ended: requests of `generation`, None for the one in work, without an answer are not
-    asked.
+    """A budget of the proposer has ended: requests of `generation` without an answer are not asked; None for
+    that in work, in a search by generations.
 
     `calls`, `tokens`, `cost_usd` and `unpriced_tokens`, as in `Proposal`, are of calls for them that
     were charged and led to no answer.

@@ -82,10 +82,12 @@ def candidate_of(request: Request, proposal: Proposal, summary: ProgramSummary |
 
 @dataclass(frozen=True)
 class Generation:
-    """A generation whose results the strategy has not been told yet; the mappings are keyed by request id."""
+    """A generation whose results the strategy has not been told yet; the mappings are keyed by request id.
+    `incumbent` is the best candidate when an asynchronous search asked for it."""
 
     index: int
     requests: tuple[Request, ...]
+    incumbent: Result | None = None
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
     checks: Mapping[str, Checked] = field(default_factory=dict)
     trained: Mapping[str, Result] = field(default_factory=dict)
@@ -149,6 +151,12 @@ class Generation:
     def _pending(self) -> tuple[Request, ...]:
         return tuple(request for request in self.requests if self.result(request.id) is None)
 
+    @cached_property
+    def seats(self) -> int:
+        """How many candidates of it may still be trained: a rejected one may come back repaired until the end."""
+        programs = [r for r in self.requests if r.failed is None and r.operator not in WORDS | REPEATS]
+        return len(programs) - sum(result.candidate.operator not in REPEATS for result in self.trained.values())
+
     def complete(self) -> bool:
         """Whether every request has a result."""
         return not self.pending()
@@ -168,7 +176,7 @@ class Progress(Generic[S]):
 
     `state` is the strategy's after the last complete generation, `in_work` are the generations that it was not told
     yet, by index, in the order in which they were asked for: one at most unless the search is asynchronous; of their
-    requests `unproposed` have no answer and `pending` no result;
+    requests `unproposed` have no answer, and they may train `seats` candidates;
     `results` holds every result told so far by candidate id; `digests` maps what the candidates
     checked so far compute to the first that did, `known` those firsts to their summaries; `exhausted`
     is the budget of the proposer that ended, until the run is resumed with another configuration or
@@ -179,7 +187,7 @@ class Progress(Generic[S]):
     state: S
     in_work: Mapping[int, Generation] = field(default_factory=dict)
     unproposed: int = 0
-    pending: int = 0
+    seats: int = 0
     results: Mapping[str, Result] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, ProgramSummary] = field(default_factory=dict)
@@ -258,7 +266,7 @@ def _with(progress: Progress[S], generation: Generation, **changes: Any) -> Prog
         in_work={**progress.in_work, generation.index: generation},
         # sums over those in work would be most of the time of a search on hundreds of devices
         unproposed=progress.unproposed + len(generation.unproposed()) - (len(before.unproposed()) if before else 0),
-        pending=progress.pending + len(generation.pending()) - (len(before.pending()) if before else 0),
+        seats=progress.seats + generation.seats - (before.seats if before else 0),
         **changes,
     )
 
@@ -282,7 +290,8 @@ def _asked(progress: Progress[S], event: Asked) -> Progress[S]:
     fresh = len(set(ids)) == len(ids) and not taken & set(ids)
     _require(fresh, event, "a request id occurs twice")
     requests = tuple(_request(asked, event, event.generation, progress.results) for asked in event.requests)
-    return _with(progress, Generation(event.generation, requests), exhausted=None)
+    incumbent = progress.results.get(event.incumbent)
+    return _with(progress, Generation(event.generation, requests, incumbent), exhausted=None)
 
 
 def _repair(progress: Progress[S], event: Repair) -> Progress[S]:
@@ -429,4 +438,5 @@ def _told(progress: Progress[S], event: Told, tell: Tell[S]) -> Progress[S]:
             parent = result.candidate.parents[0]
             told[parent] = told[parent].with_thought(result.words)
     others = {index: other for index, other in progress.in_work.items() if index != event.generation}
-    return replace(progress, state=tell(progress.state, results), in_work=others, results=told)
+    seats = progress.seats - generation.seats
+    return replace(progress, state=tell(progress.state, results), in_work=others, results=told, seats=seats)

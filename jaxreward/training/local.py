@@ -45,7 +45,7 @@ class LocalExecutor:
         self.limit = memory_limit(memory_gb, self.devices)
         POPULATIONS.at_least(4 * self.slots)
         COMMON.at_least(24 * self.slots)
-        self._chunks = dict[int, tuple[Any, Chunk]]()
+        self._chunks = dict[tuple[int, int], tuple[Any, Chunk]]()  # by place and index
         self._trainers = [ThreadPoolExecutor(1) for _ in self.devices]
         self._compilers = [ThreadPoolExecutor(1) for _ in self.devices]
 
@@ -71,7 +71,7 @@ class LocalExecutor:
             chunk.compile()
             return chunk
 
-        key, chunk = self._chunks.get(job.index, (None, None))
+        key, chunk = self._chunks.get((job.place, job.index), (None, None))
         if chunk is None or key != job.chunk:
             lanes, rows = job.evaluation.lanes, len(job.programs) * len(job.seeds) * job.ppo.envs
             bank = BANKS.of(job.programs, rows) if job.population == "bank" else None
@@ -80,7 +80,8 @@ class LocalExecutor:
             chunk = Chunk(
                 job.task, population, job.ppo, job.seeds, device, job.collector, job.compilation, lanes, job.imitation
             )
-            self._chunks[job.index] = (job.chunk, chunk)  # a chunk holds its task, so that its id stays its own
+            # a chunk holds its task, so that its id stays its own
+            self._chunks[job.place, job.index] = (job.chunk, chunk)
         return self._compilers[job.place % self.slots].submit(compiled, chunk)
 
     def _run(self, job: Job, ready: Future[Chunk], supervisor: Supervisor) -> Done:

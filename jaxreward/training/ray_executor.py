@@ -137,7 +137,7 @@ class RayExecutor:
         with self._lock:
             seats = list(self._seats)
             for k, job in enumerate(jobs):
-                self._homes[job.place] = seats[(k if job.slot is None else job.slot) % len(seats)]
+                self._homes[job.place] = seats[k % len(seats)] if job.slot is None else self._home(job.place, seats)
             asked = [self._homes[job.place].actor.prepare.remote(self._parcel(job)) for job in jobs]
         try:
             return max(self._ray.get(asked))
@@ -169,12 +169,20 @@ class RayExecutor:
                 del self._orders[number]
                 continue
             home = self._homes.get(order.job.place)
-            seat = min(free, key=lambda seat: (seat is not home, len(seat.jobs)))
+            alone = order.job.slot is not None  # others train on other slots meanwhile: a worker that is idle
+            seat = min(free, key=lambda seat: (alone and bool(seat.jobs), seat is not home, len(seat.jobs)))
             self._homes[order.job.place] = self._running[number] = seat
             seat.jobs.add(number)
             saving = order.supervisor.checkpointing
             ended = seat.actor.run.remote(number, self._parcel(order.job), saving and saving.every_s)
             ended.future().add_done_callback(lambda result, n=number, s=seat: self._ended(n, s, result))
+
+    def _home(self, place: int, seats: Sequence[_Seat]) -> _Seat:
+        """The worker of a slot: the one that it had, or that the fewest others have."""
+        if (home := self._homes.get(place)) in seats:
+            return home  # type: ignore[return-value]
+        taken = [id(seat) for other, seat in self._homes.items() if other != place]
+        return min(seats, key=lambda seat: taken.count(id(seat)))
 
     def _ended(self, number: int, seat: _Seat, result: Future[Any]) -> None:
         """Called by a thread of Ray's."""

@@ -28,6 +28,7 @@ from jaxreward.training import (
 from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import STRUCTURES
+from jaxreward.training.local import LocalExecutor
 from tests.compilation import UNOPTIMISED
 from tests.training.conftest import FAST, STEPWISE
 
@@ -88,13 +89,19 @@ def results_do_not_depend_on_devices(programs: Any, execution: Execution) -> Any
 
 
 def trainings_share_the_devices(programs: Any, execution: Execution, alone: Any) -> None:
-    def on(slot: int) -> Any:
-        return train(TASK, programs, SMALL, execution=replace(execution, devices=THREE, slot=slot), **OPTIONS)
+    with LocalExecutor(THREE) as shared, ThreadPoolExecutor(3) as threads:
 
-    with ThreadPoolExecutor(3) as threads:
+        def on(slot: int) -> Any:
+            return train(TASK, programs, SMALL, execution=replace(execution, executor=shared, slot=slot), **OPTIONS)
+
         for found in threads.map(on, range(3)):
             assert found.chunks == (5,), found.chunks
             same(alone, found)
+        chunks = {place: chunk for (place, _), (_, chunk) in shared._chunks.items()}
+        assert {place: chunk.device for place, chunk in chunks.items()} == dict(enumerate(THREE))
+    own = train(TASK, programs, SMALL, execution=replace(execution, devices=THREE, slot=1), **OPTIONS)
+    assert own.chunks == (5,)
+    same(alone, own)
 
 
 def survivors_are_dealt_out_anew(programs: Any, execution: Execution, alone: Any) -> None:

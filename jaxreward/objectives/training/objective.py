@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import ClassVar
@@ -42,7 +43,7 @@ class TrainingObjective:
             raise InvalidSetting(message, "stages")
         self._task, self._settings = task, settings
         self._bench: Bench | None = None
-        self._expecting = False
+        self._expecting, self._preparing = False, threading.Lock()
 
     @property
     def measure(self) -> Measure:
@@ -92,7 +93,9 @@ class TrainingObjective:
         slot: int | None = None,
     ) -> Scored:  # fmt: skip
         assert self._bench is not None
-        self._expect_parts(self._bench)
+        with self._preparing:  # once, whoever comes first
+            self._expect_parts(self._bench)
+            _ = self._untrained
         trainer = self.trainer(tag, label, slot)
         if all(candidate.operator in REPEATS for candidate in candidates):
             outcome = confirm(candidates, programs, trainer)
