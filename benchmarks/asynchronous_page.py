@@ -56,7 +56,7 @@ def _settings(report: Row) -> str:
         f"{s['candidates']} candidates in batches of {s['batch']}, {s['devices']} devices, {s['seeds']} seeds. *Found* "
         "is the true value of the program that the search says is best, with the half width of its 95 % interval; "
         "*against waiting* the paired difference to the search that waits, after as many candidates and by the time at "
-        "which the asynchronous search with the default ends. *Not told* is how many "
+        "which the asynchronous search with one more in work than devices ends. *Not told* is how many "
         "results came between asking for a generation and being told it. Bold: the interval is on one side of 0."
     )
 
@@ -84,7 +84,8 @@ def _scale_words(report: Row) -> str:
         f"{report['searches']['scale_candidates']:,} candidates of limen on `smooth`, one at a time on each device; "
         "asynchronous with twice as many in work as there are devices. *Possible* are the events that this process "
         "logs a second, each forced onto the disk, with all that a search does between them; *needed* those of the "
-        "search at its devices' pace. The memory is what the process grew by."
+        "search at its devices' pace. The memory is what the process grew by, row after row: it keeps what earlier "
+        "searches have freed."
     )
 
 

@@ -60,7 +60,8 @@ class EvolveSettings(CandidateTraining):
     """Ask for more as soon as a device is free. A generation trains on one device, and the strategy goes by what it
     knows while others train; for limen, revolve, best-of-n, and forge without its planner."""
     in_flight: Annotated[int, Arg(least=0)] = 0
-    """With --asynchronous: generations in work at most; 0: one for each device, and one to be proposed meanwhile."""
+    """With --asynchronous: generations in work at most; 0: one for each device, and half as many that are proposed
+    meanwhile. More keep slow proposers from holding devices up, but are asked for with less known."""
     candidates: Annotated[int, Arg(least=1)] = 16
     """Candidates to train."""
     baselines: tuple[str, ...] = ("sparse",)
