@@ -289,11 +289,8 @@ def of_ray(what: Callable[[Any, subprocess.Popen[str]], None]) -> Fault:
 
 
 def kill_actor(nodes: Any, process: subprocess.Popen[str]) -> None:
-    found = [
-        int(path.parent.name)
-        for path in Path("/proc").glob("[0-9]*/cmdline")
-        if path.read_bytes().startswith(b"ray::Worker")
-    ]
+    # of this cluster, whose nodes are below this process: there may be others on the machine
+    found = [pid for pid, command in descendants(os.getpid()).items() if command.startswith("ray::Worker")]
     if not found:
         raise UserError("there is no worker of Ray to kill")
     os.kill(found[0], signal.SIGKILL)

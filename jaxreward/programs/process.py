@@ -21,7 +21,7 @@ _PARENT = "JAXREWARD_PARENT"
 """The process that started a helper, which may end before the helper reads its id."""
 
 
-class SandboxError(RuntimeError):
+class SandboxError(UserError):
     """A fault of the machine: a helper process cannot be started. Never a candidate's fault."""
 
 
@@ -145,8 +145,12 @@ class Process:
             except (OSError, Lost, ValueError) as error:
                 self.stop()
                 errors.seek(0)
-                text = errors.read()[-2000:].decode(errors="replace").strip()
-                raise SandboxError(f"cannot start {self.module}: {error}\n{text}") from error
+                said = errors.read()[-2000:].decode(errors="replace").strip().splitlines()
+                why = f"{error}: {said[-1]}" if said else str(error)
+                raise SandboxError(
+                    f"the helper that checks programs, {self.module}, cannot be started ({why}): see whether memory or "
+                    "processes have run out, or something ends them"
+                ) from error
         return self.hello
 
     def ask(self, payload: bytes, timeout: float, limit: int) -> bytes:
