@@ -128,12 +128,14 @@ def last_words(out: str) -> str:
 
 @dataclass
 class Met:
-    """How a search met a fault: its exit status, what the user saw, its log then, and whether it is to be resumed."""
+    """How a search met a fault: its exit status, what the user saw, its log then, and whether it is to be resumed, or
+    the exit status of having been resumed."""
 
     status: int | None
     seen: str
     lines: list[str]
     resume: bool = True
+    resumed: int | None = None
 
 
 Fault = Callable[[Victim], Met]
@@ -272,26 +274,33 @@ def cluster() -> Iterator[Any]:
 
 
 def of_ray(what: Callable[[Any, subprocess.Popen[str]], None]) -> Fault:
-    """On a cluster of two nodes, while it trains."""
+    """On a cluster of two nodes, while it trains; it is resumed there."""
 
     def fault(victim: Victim) -> Met:
         with cluster() as nodes:
             victim.more = ("--executor", "ray", "--ray-address", nodes.address)
             process = victim.start()
             victim.until('"checked"', process)
-            time.sleep(12.0 + 0.4 * victim.training_s)  # workers begin, and train
+            end = time.monotonic() + LIMIT_S
+            while not workers_of_ray() and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.2)
+            time.sleep(3.0 + 0.4 * victim.training_s)
             what(nodes, process)
-            status = victim.end(process)
-        victim.more = ()
-        return met(victim, status, resume=status != 0)
+            then = met(victim, victim.end(process), resume=False)
+            if then.status:
+                then.resumed = victim.run("--resume")
+        return then
 
     return fault
 
 
+def workers_of_ray() -> list[int]:
+    """Those of nodes below this process: there may be others on the machine."""
+    return [pid for pid, command in descendants(os.getpid()).items() if command.startswith("ray::Worker")]
+
+
 def kill_actor(nodes: Any, process: subprocess.Popen[str]) -> None:
-    # of this cluster, whose nodes are below this process: there may be others on the machine
-    found = [pid for pid, command in descendants(os.getpid()).items() if command.startswith("ray::Worker")]
-    if not found:
+    if not (found := workers_of_ray()):
         raise UserError("there is no worker of Ray to kill")
     os.kill(found[0], signal.SIGKILL)
 
@@ -352,7 +361,7 @@ def suffered(name: str, undisturbed: Victim) -> dict[str, Any]:
         except UserError as error:
             return {"fault": name, "how": how, "left_out": str(error)}
         seen = then.seen.replace(folder, "...")
-        resumed = victim.run("--resume") if then.resume else None
+        resumed = victim.run("--resume") if then.resume else then.resumed
         lines = victim.lines()
         lost = sum(k >= len(lines) or line != lines[k] for k, line in enumerate(then.lines))
         return {
@@ -379,8 +388,14 @@ def run(s: FaultSettings) -> dict[str, Any]:
                 raise UserError(f"the undisturbed search failed: {undisturbed.seen}")
             trained = [e.event for e in read_log(undisturbed.log) if isinstance(e.event, Trained)]
             undisturbed.training_s = trained[0].run_s
+        on_ray: Victim | None = None  # where chunks are others, which round differently
         for name in (name for name in s.faults if name not in known):
-            report["rows"].append(row := suffered(name, undisturbed))
+            if "Ray" in name and on_ray is None and importlib.util.find_spec("ray") is not None:
+                on_ray = dataclasses.replace(undisturbed, folder=Path(folder) / "ray")
+                of_ray(lambda nodes, process: None)(on_ray)
+                on_ray.more = ()
+            beside = on_ray if "Ray" in name and on_ray is not None else undisturbed
+            report["rows"].append(row := suffered(name, beside))
             print(f"{name}: {row.get('left_out') or row}", flush=True)
             save(report, s.out)
     return report
