@@ -87,10 +87,10 @@ class Generation:
 
     index: int
     requests: tuple[Request, ...]
-    incumbent: Result | None = None
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
     checks: Mapping[str, Checked] = field(default_factory=dict)
     trained: Mapping[str, Result] = field(default_factory=dict)
+    incumbent: Result | None = None
 
     @cached_property
     def ids(self) -> frozenset[str]:
@@ -291,7 +291,7 @@ def _asked(progress: Progress[S], event: Asked) -> Progress[S]:
     _require(fresh, event, "a request id occurs twice")
     requests = tuple(_request(asked, event, event.generation, progress.results) for asked in event.requests)
     incumbent = progress.results.get(event.incumbent)
-    return _with(progress, Generation(event.generation, requests, incumbent), exhausted=None)
+    return _with(progress, Generation(event.generation, requests, incumbent=incumbent), exhausted=None)
 
 
 def _repair(progress: Progress[S], event: Repair) -> Progress[S]:
