@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.command import status_of
 from benchmarks.table import between
 from jaxreward.errors import UserError, why_unreadable
-from jaxreward.formatting import span
+from jaxreward.formatting import counted, span
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "asynchronous.json"
@@ -32,7 +32,7 @@ def markdown(report: Row) -> str:
     """All tables of a report."""
     v, blocks = report["versions"], list[str]()
     blocks.append(
-        f"{report['cpu']}, {report['cores']} cores; Python {v['python']}, jax {v['jax']}; commit {report['commit']}, "
+        f"{report['cpu']}, {counted(report['cores'], 'core')}; Python {v['python']}, jax {v['jax']}; commit {report['commit']}, "
         f"{report['date']}."
     )
     if "times" in report:

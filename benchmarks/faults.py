@@ -33,6 +33,7 @@ from benchmarks.command import begun, save, status_of
 from benchmarks.table import between
 from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
+from jaxreward.formatting import counted
 from jaxreward.runs import Checked, Proposed, Told, Trained, read_log
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -415,7 +416,7 @@ def markdown(report: dict[str, Any]) -> str:
         cells.append([row["fault"], row["how"], status, said, after + ended, f"{row['lost']} of {row['events']}"])
     columns = ("fault", "", "exit status", "the last line that the user saw", "then", "events lost")
     head, *body = (f"| {' | '.join(line)} |" for line in (columns, *cells))
-    about = f"{report['cpu']}, {report['cores']} cores; jax {report['versions']['jax']}; commit {report['commit']}."
+    about = f"{report['cpu']}, {counted(report['cores'], 'core')}; jax {report['versions']['jax']}; commit {report['commit']}."
     return "\n".join([about, "", head, "|---|---|--:|---|---|--:|", *body]) + "\n"
 
 
