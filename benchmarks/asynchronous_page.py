@@ -32,8 +32,8 @@ def markdown(report: Row) -> str:
     """All tables of a report."""
     v, blocks = report["versions"], list[str]()
     blocks.append(
-        f"{report['cpu']}, {counted(report['cores'], 'core')}; Python {v['python']}, jax {v['jax']}; commit {report['commit']}, "
-        f"{report['date']}."
+        f"{report['cpu']}, {counted(report['cores'], 'core')}; Python {v['python']}, jax {v['jax']}; "
+        f"commit {report['commit']}, {report['date']}."
     )
     if "times" in report:
         t = report["times"]

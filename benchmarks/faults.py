@@ -416,7 +416,8 @@ def markdown(report: dict[str, Any]) -> str:
         cells.append([row["fault"], row["how"], status, said, after + ended, f"{row['lost']} of {row['events']}"])
     columns = ("fault", "", "exit status", "the last line that the user saw", "then", "events lost")
     head, *body = (f"| {' | '.join(line)} |" for line in (columns, *cells))
-    about = f"{report['cpu']}, {counted(report['cores'], 'core')}; jax {report['versions']['jax']}; commit {report['commit']}."
+    where = f"{report['cpu']}, {counted(report['cores'], 'core')}"
+    about = f"{where}; jax {report['versions']['jax']}; commit {report['commit']}."
     return "\n".join([about, "", head, "|---|---|--:|---|---|--:|", *body]) + "\n"
 
 
