@@ -21,7 +21,8 @@ def test_a_row_says_what_was_lost_and_whether_the_end_is_the_same():
     report = {
         "cpu": "one", "cores": 2, "versions": {"jax": "0"}, "commit": "c",
         "rows": [
-            {"fault": "a", "how": "so", "status": -9, "seen": "x|y", "events": 7, "resumed": 0, "lost": 2, "same": False},
+            {"fault": "a", "how": "so", "status": -9, "seen": "x|y", "events": 7, "resumed": 0, "lost": 2,
+             "same": False},
             {"fault": "b", "how": "so", "left_out": "no file system can be mounted here"},
         ],
     }  # fmt: skip
