@@ -218,7 +218,7 @@ def test_the_other_commands_of_the_page_exist(tmp_path, monkeypatch, capsys):
             planned(words, capsys)
         else:
             resolve(commands_of(words[0])[name], words[len(name.split()) :])
-    assert tried == {"evolve", "serve", "runs list", "runs tail"}
+    assert tried == {"evolve", "serve", "runs fetch", "runs list", "runs tail"}
 
 
 def test_a_second_process_of_a_search_is_refused_as_the_page_says(tmp_path):
