@@ -265,7 +265,7 @@ def test_a_misspelt_config_option_gets_a_suggestion(capsys):
 
 COMPLETED = [
     ("jaxreward ev", {"evolve"}),
-    ("jaxreward runs ", {"list", "show", "tail", "compare", "track"}),
+    ("jaxreward runs ", {"list", "show", "tail", "compare", "fetch", "track"}),
     ("jaxreward evolve --ta", {"--task", "--task-arg"}),
     ("jaxreward evolve --task xland-", {"xland-easy", "xland-medium", "xland-hard"}),
     ("jaxreward evolve --baselines sparse ", {"sparse", "dense", "best-of-n"}),
