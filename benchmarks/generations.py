@@ -33,7 +33,7 @@ from jaxreward.proposers.genetic.coverage import covering
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.registry import make_proposer
 from jaxreward.records import Proposal, Request, Result, Score
-from jaxreward.runs.fold import candidate_of
+from jaxreward.runs.generation import candidate_of
 from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task, card, make_task

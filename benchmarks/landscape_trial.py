@@ -11,7 +11,7 @@ from benchmarks.landscape_proposer import SyntheticProposer
 from benchmarks.landscapes import LANDSCAPES, read
 from jaxreward.operators import WORDS
 from jaxreward.records import Candidate, Failure, ProgramSummary, Request, Result, Score
-from jaxreward.runs.fold import candidate_of
+from jaxreward.runs.generation import candidate_of
 from jaxreward.search import SearchStrategy, make_strategy
 from jaxreward.search.seeding import derive_rng
 

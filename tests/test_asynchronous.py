@@ -23,7 +23,7 @@ from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Failure, Request
 from jaxreward.runs import Asked, Checked, Proposed, Repair, RunStarted, Told, Trained, Withdrawn, fold, read_log
 from jaxreward.runs.events import AskedRequest
-from jaxreward.search import State, make_strategy
+from jaxreward.search import make_strategy
 from jaxreward.search.registry import STRATEGIES
 from jaxreward.search.seeding import derive_rng
 from jaxreward.training import Interrupted
@@ -206,10 +206,6 @@ def test_a_strategy_says_whether_it_can_overlap(name):
     if name in ("forge", "revolve"):
         waits = {"forge": {"planner": True}, "revolve": {"fitness": "preference"}}[name]
         assert not make_strategy(name, **waits).asynchronous
-
-
-def test_nothing_in_work_is_what_a_strategy_knows_of_a_search_by_generations():
-    assert State(memory=None).pending == () and State(memory=None).in_work == 0
 
 
 # ---- the log

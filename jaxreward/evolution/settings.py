@@ -191,7 +191,6 @@ def _check(settings: EvolveSettings) -> None:
     check_name(settings.run_name, "run")
     require(settings.track)
     _check_baselines(settings)
-    _check_overlap(settings)
     _check_parts(settings)
     _check_proposer(settings)
     _check_objective(settings)
@@ -215,27 +214,6 @@ def _check_baselines(settings: EvolveSettings) -> None:
     unknown = [b for b in settings.baselines if b not in BASELINES]
     if unknown:
         raise UnknownName("baseline", unknown[0], BASELINES, otherwise="choose from", settings=("baselines",))
-
-
-def _check_overlap(settings: EvolveSettings) -> None:
-    """What an asynchronous search cannot have; its strategy is looked at where it is made."""
-    if settings.in_flight and not settings.asynchronous:
-        raise InvalidSetting(
-            f"{mention('in_flight')} is for {mention('asynchronous', True)}", "in_flight", "asynchronous"
-        )
-    if settings.asynchronous and settings.proposer == "manual":
-        raise InvalidSetting(
-            f"{mention('proposer', 'manual')} writes one generation at a time: leave {mention('asynchronous')} out",
-            "asynchronous",
-            "proposer",
-        )
-    if settings.asynchronous and settings.profile:
-        raise InvalidSetting(
-            f"{mention('profile')} has a page for each generation, and in an asynchronous search they overlap: leave "
-            f"one of the two out",
-            "profile",
-            "asynchronous",
-        )
 
 
 def _check_parts(settings: EvolveSettings) -> None:

@@ -117,14 +117,7 @@ class Setup:
                 f"{task.name} has no dense reward by a person: leave dense out of {mention('baselines')}", "baselines"
             )
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
-        if settings.asynchronous and not strategy.asynchronous:
-            raise InvalidSetting(
-                f"strategy {strategy.name} with these options waits for the results of a generation before it asks "
-                f"again: leave {mention('asynchronous')} out, or choose limen, revolve, best-of-n or forge with "
-                f"{mention('option', ['planner=false'])}",
-                "asynchronous",
-                "strategy",
-            )
+        _check_overlap(settings, strategy)
         observation = observation or given_observation(settings)
         objective = objective_of(settings, task, copies)
         if given.vocabulary:
@@ -153,6 +146,35 @@ class Setup:
             check_drawable(task)  # before anything is trained
         derived = vocabulary if is_kept else None
         return cls(task, objective, strategy, proposer, observation, judge, given, derived, code)
+
+
+def _check_overlap(settings: EvolveSettings, strategy: SearchStrategy[Any]) -> None:
+    """Raise an `InvalidSetting` for what an asynchronous search cannot have."""
+    if settings.in_flight and not settings.asynchronous:
+        raise InvalidSetting(
+            f"{mention('in_flight')} is for {mention('asynchronous', True)}", "in_flight", "asynchronous"
+        )
+    if settings.asynchronous and settings.proposer == "manual":
+        raise InvalidSetting(
+            f"{mention('proposer', 'manual')} writes one generation at a time: leave {mention('asynchronous')} out",
+            "asynchronous",
+            "proposer",
+        )
+    if settings.asynchronous and settings.profile:
+        raise InvalidSetting(
+            f"{mention('profile')} has a page for each generation, and in an asynchronous search they overlap: leave "
+            f"one of the two out",
+            "profile",
+            "asynchronous",
+        )
+    if settings.asynchronous and not strategy.asynchronous:
+        raise InvalidSetting(
+            f"strategy {strategy.name} with these options waits for the results of a generation before it asks "
+            f"again: leave {mention('asynchronous')} out, or choose limen, revolve, best-of-n or forge with "
+            f"{mention('option', ['planner=false'])}",
+            "asynchronous",
+            "strategy",
+        )
 
 
 def judge_of(settings: EvolveSettings, strategy: SearchStrategy[Any], described: TaskCard) -> AgentJudge | None:

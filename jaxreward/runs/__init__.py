@@ -19,7 +19,8 @@ from jaxreward.runs.events import (
     Trained,
     Withdrawn,
 )
-from jaxreward.runs.fold import Generation, Progress, Spent, advance, fold
+from jaxreward.runs.fold import Progress, Spent, advance, fold
+from jaxreward.runs.generation import Generation
 from jaxreward.runs.log import Entry, EventLog, read_log
 from jaxreward.runs.run import Run
 from jaxreward.runs.signals import REQUEUE_EXIT_CODE, StopSignal

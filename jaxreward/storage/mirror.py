@@ -88,16 +88,16 @@ class Mirror:
     def push(self) -> None:
         """Copy what is new. First what the events so far refer to, then these."""
         log = self._path / LOG
-        until = {log: _complete(log)}
+        new = {log: self._lines(log)}
         found = [path for path in _files(self._path) if path != log]
         for path in sorted(found, key=lambda path: (path.name == "checksums.json", str(path))):
             name = path.relative_to(self._path).as_posix()
             if path.suffix == ".jsonl":
-                until[path] = _complete(path)
+                new[path] = self._lines(path)
             else:
                 self._whole(path, name)
-        for path in [*(path for path in until if path != log), log]:
-            self._append(path, path.relative_to(self._path).as_posix(), until[path])
+        for path in [*(path for path in new if path != log), log]:
+            self._append(path.relative_to(self._path).as_posix(), new[path])
         names = {path.relative_to(self._path).as_posix() for path in found}
         for name in self._there - names:
             self._place.delete(name)
@@ -113,12 +113,19 @@ class Mirror:
                 self._seen[name] = seen
                 self._there.add(name)
 
-    def _append(self, path: Path, name: str, until: int) -> None:
-        begin = self._sent.get(name, 0)
-        if until > begin:
+    def _lines(self, path: Path) -> bytes:
+        """The complete lines of an appended file that are not there yet."""
+        try:
             with files.open_binary(path, below=self._path) as file:
-                file.seek(begin)
-                data = file.read(until - begin)
+                file.seek(self._sent.get(path.relative_to(self._path).as_posix(), 0))
+                data = file.read()
+        except FileNotFoundError:
+            return b""
+        return data[: data.rfind(b"\n") + 1]
+
+    def _append(self, name: str, data: bytes) -> None:
+        if data:
+            begin = self._sent.get(name, 0)
             self._place.write(f"{name}{PARTS}/{begin:015d}", data)
             self._sent[name] = begin + len(data)
 
@@ -160,14 +167,6 @@ def _files(folder: Path) -> Iterator[Path]:
             path = Path(root, name)
             if _SAFE.fullmatch(name) and name not in _NOT_COPIED and not path.is_symlink() and path.is_file():
                 yield path
-
-
-def _complete(path: Path) -> int:
-    """Bytes of the complete lines of an appended file."""
-    try:
-        return files.read_bytes(path, largest=_LARGEST).rfind(b"\n") + 1
-    except FileNotFoundError:
-        return 0
 
 
 def _require_ahead(path: Path, place: Place, contents: Contents, new: bool) -> None:
