@@ -161,7 +161,7 @@ def test_the_options_of_a_strategy_in_a_file_are_listed_and_checked(folder, caps
         (
             "proposer",
             "class Mine:\n    name = 'x'\n",
-            "Mine lacks accepts_repairs, prepare, open, propose_all",
+            "Mine lacks propose_all, the base class jaxreward.proposers.proposer.Proposer",
         ),
     ],
 )

@@ -109,7 +109,7 @@ def own_proposer(given: Proposer | Callable[..., Any], card: TaskCard) -> Propos
         if made is None:
             raise InvalidSetting(f"the function {name} returns None: let it return a proposer", "proposer")
         given = made
-    if lacking := [name for name in _NEEDED if not hasattr(given, name)]:
+    if lacking := _missing(lambda name: hasattr(given, name)):
         raise UserError(
             f"{type(given).__name__} is no proposer yet: it lacks {', '.join(lacking)} (see {_WANTED.page}); the base "
             "class jaxreward.proposers.proposer.OneByOne has all but name and propose"
@@ -117,14 +117,22 @@ def own_proposer(given: Proposer | Callable[..., Any], card: TaskCard) -> Propos
     return given  # type: ignore[return-value]
 
 
-_NEEDED = ("name", *(name for name in vars(Proposer) if not name.startswith("_")))
+_OWN = ("name", "propose_all")
+"""What every proposer defines itself."""
+_BY_BASE = tuple(name for name in vars(Proposer) if not name.startswith("_") and name not in _OWN)
+
+
+def _missing(has: Callable[[str], bool]) -> list[str]:
+    """What a proposer lacks; what the base class has is not named one by one."""
+    base = [] if all(map(has, _BY_BASE)) else ["the base class jaxreward.proposers.proposer.Proposer"]
+    return [name for name in _OWN if not has(name)] + base
 
 
 def _lacking(kind: type) -> list[str]:
     """What a class lacks to be a proposer, as far as it shows."""
     abstract = getattr(kind, "__abstractmethods__", frozenset())
     own = {name for base in kind.__mro__ if base is not Proposer for name in getattr(base, "__annotations__", {})}
-    return [name for name in _NEEDED if not hasattr(kind, name) and name not in own] + sorted(abstract)
+    return _missing(lambda name: hasattr(kind, name) or name in own) + sorted(abstract)
 
 
 _WANTED = Wanted("proposer", "proposers", _lacking, "proposer", "docs/search.md")
