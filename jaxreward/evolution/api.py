@@ -110,9 +110,8 @@ def run_search(
     own = nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)
     redact = Secrets(models=settings.llm.asked()).redact
     with (
-        _mirrored(settings, path, watcher, stop) as changed,
-        _opened(settings, path) as run, Tracker(settings.track, path, watcher.note, redact) as tracker,
-        own as checking,
+        _opened(settings, path) as run, _mirrored(settings, path, watcher, stop) as changed,
+        Tracker(settings.track, path, watcher.note, redact) as tracker, own as checking,
     ):  # fmt: skip
         if settings.resume:
             run.update_config(settings.as_config())

@@ -2,7 +2,8 @@
 
 Appended files (the log, transcripts) are copied in parts of complete lines, everything else as a whole. What an event
 refers to is there before the event is; so the copy is at any moment a run that can be resumed, at most one copying
-behind. One process writes it: it holds an object that it alone created, and renews.
+behind. One process writes it. Parts are created and never replaced, so that one whose place was taken while it was
+copying cannot change the history that its successor goes on with.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from jaxreward import files
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.runs.disk import explain_full_disk, make_folder, write_atomic
 from jaxreward.storage.place import PARTS, Contents, Place, parts_of
-from jaxreward.storage.writer import BEAT_S, WRITER, Writer
+from jaxreward.storage.writer import BEAT_S, WRITERS, Writer
 
 LOG = "events.jsonl"
 _MANY_PARTS = 32
@@ -28,6 +29,10 @@ _AGAIN_S = 5.0
 _SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 _LARGEST = 4 << 30
 _NOT_COPIED = ("events.lock",)
+
+
+class _OtherHistory(Exception):
+    """Another process has written what comes next."""
 
 
 class Mirror:
@@ -48,18 +53,20 @@ class Mirror:
         self, path: Path, place: Place, new: bool, note: Callable[[str], None], stop: Callable[[str], None]
     ) -> None:
         self._path, self._place, self._note, self._stop = path, place, note, stop
-        self._sent = dict[str, int]()
         self._seen = dict[str, tuple[int, int]]()
         self._changed, self._ended, self._failing = threading.Event(), threading.Event(), False
         try:
             self._writer = Writer(place, note)
-            contents = place.contents()
-            _require_ahead(path, place, contents, new)
+            try:
+                contents = place.contents()
+                sent = _sent(path, place, contents, new)
+            except BaseException:
+                self._writer.release()
+                raise
         except OSError as error:
             raise _unreachable(place, error) from error
-        self._there = {name for name in contents if PARTS not in name} - {WRITER}
-        for name in {path.partition(PARTS)[0] for path in contents if PARTS in path}:
-            self._sent[name] = len(place.appended(name, contents))
+        self._there = {name for name in contents if PARTS not in name and not name.startswith(WRITERS)}
+        self._sent = sent
         self._thread = threading.Thread(target=self._serve, name="store", daemon=True)
 
     def __enter__(self) -> Mirror:
@@ -80,6 +87,8 @@ class Mirror:
                 f"the copy lacks the last events ({self._place.shown(error)}); they are in {self._path}: the same "
                 "command with --resume completes it"
             )
+        except _OtherHistory:
+            self._note(f"{self._place.address} has other events than {self._path}: another process went on with it")
 
     def changed(self) -> None:
         """Something was logged."""
@@ -124,10 +133,19 @@ class Mirror:
         return data[: data.rfind(b"\n") + 1]
 
     def _append(self, name: str, data: bytes) -> None:
-        if data:
+        while data:
             begin = self._sent.get(name, 0)
-            self._place.write(f"{name}{PARTS}/{begin:015d}", data)
-            self._sent[name] = begin + len(data)
+            part, written = f"{name}{PARTS}/{begin:015d}", len(data)
+            if not self._place.create(part, data):
+                there = self._place.read(part)  # of an attempt of which nothing was heard, or cut off
+                if there == b"":
+                    self._place.write(part, data)
+                elif there is None or not data.startswith(there):
+                    raise _OtherHistory
+                else:
+                    written = len(there)
+            self._sent[name] = begin + written
+            data = data[written:]
 
     def _compact(self) -> None:
         """Replace many parts by one. Those that begin within it are the same bytes."""
@@ -144,13 +162,15 @@ class Mirror:
         while not self._ended.is_set():
             self._changed.wait(BEAT_S)
             try:
-                if time.monotonic() - renewed > BEAT_S:
-                    if not self._writer.renew():
-                        return self._stop(f"another process that writes {self._place.address}")
-                    renewed = time.monotonic()
+                late = time.monotonic() - renewed > BEAT_S
+                if not (self._writer.renew() if late else self._writer.holds()):
+                    raise _OtherHistory
+                renewed = time.monotonic() if late else renewed
                 self._changed.clear()
                 self.push()
                 self._failing = False
+            except _OtherHistory:
+                return self._stop(f"another process that writes {self._place.address}")
             except OSError as error:
                 if not self._failing:
                     self._note(f"the copy lags behind ({self._place.shown(error)}); it is tried again")
@@ -169,25 +189,45 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _require_ahead(path: Path, place: Place, contents: Contents, new: bool) -> None:
-    """Require that a copy holds no event that the run in `path` has not."""
-    there = place.appended(LOG, contents)
-    if new and there:
-        raise UnusableFile(
-            f"{place.address} holds a run already: fetch and resume it (`jaxreward runs fetch`), or choose another "
-            "name for a new one",
-            place.address,
-            FileProblem.EXISTS,
-        )
-    log = path / LOG
-    here = files.read_bytes(log, largest=_LARGEST) if files.is_there(log) else b""
-    if not here.startswith(there):
-        what = "later events of this run" if there.startswith(here[: here.rfind(b"\n") + 1]) else "another run"
-        raise UnusableFile(
-            f"{place.address} holds {what}: fetch it (`jaxreward runs fetch`), or name another store",
-            place.address,
-            FileProblem.EXISTS,
-        )
+def _sent(path: Path, place: Place, contents: Contents, new: bool) -> dict[str, int]:
+    """How much of each appended file the copy has; it may hold no event that the run in `path` has not.
+
+    Exchanges that it has and the run lacks are brought here. Where they differ, those of the run take the place of the
+    others: no event refers to them.
+    """
+    sent = dict[str, int]()
+    for name in {LOG} | {path.partition(PARTS)[0] for path in contents if PARTS in path}:
+        there, here = place.appended(name, contents), b""
+        if new and there and name == LOG:
+            raise UnusableFile(
+                f"{place.address} holds a run already: fetch and resume it (`jaxreward runs fetch`), or choose another "
+                "name for a new one",
+                place.address,
+                FileProblem.EXISTS,
+            )
+        if files.is_there(path / name):
+            here = files.read_bytes(path / name, below=path, largest=_LARGEST)
+        if here.startswith(there):
+            sent[name] = len(there)
+        elif name == LOG:
+            what = "later events of this run" if there.startswith(here[: here.rfind(b"\n") + 1]) else "another run"
+            raise UnusableFile(
+                f"{place.address} holds {what}: fetch it (`jaxreward runs fetch`), or name another store",
+                place.address,
+                FileProblem.EXISTS,
+            )
+        elif not new and there.startswith(here[: here.rfind(b"\n") + 1]) and _is_safe(name):
+            files.make_folder((path / name).parent, below=path)
+            write_atomic(path / name, there, below=path)
+            sent[name] = len(there)
+        else:
+            for _, part in parts_of(name, contents):
+                place.delete(part)
+    return sent
+
+
+def _is_safe(name: str) -> bool:
+    return all(_SAFE.fullmatch(part) for part in name.split("/"))
 
 
 def _unreachable(place: Place, error: Exception) -> UnusableFile:
@@ -229,9 +269,9 @@ def fetch(place: Place, path: Path) -> int:
 
 def _fetched(place: Place, path: Path, contents: Contents, log: bytes) -> int:
     make_folder(path)
-    names, total = {name.partition(PARTS)[0] for name in contents} - {WRITER, LOG}, len(log)
+    names, total = {name.partition(PARTS)[0] for name in contents if not name.startswith(WRITERS)} - {LOG}, len(log)
     for name in sorted(names):
-        if not all(_SAFE.fullmatch(part) for part in name.split("/")):
+        if not _is_safe(name):
             continue
         data = place.read(name) if name in contents else place.appended(name, contents)
         if data is None:

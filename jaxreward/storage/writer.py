@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import socket
 import time
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from typing import Any
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.storage.place import Place
 
-WRITER = "writer.json"
+WRITERS = "writers/"
 BEAT_S = 20.0
 """A writer renews its object so often."""
 _STALE_S, _POLL_S = 60.0, 2.0
@@ -24,51 +23,74 @@ _STALE_S, _POLL_S = 60.0, 2.0
 class Writer:
     """The right to write at a place, held by an object there until `release`.
 
-    A writer whose object does not change for a minute is gone: who waits so long takes its place.
+    Writers are numbered. Each creates its object exclusively and is the only one that ever changes it; the highest
+    number has the right. So taking over is one atomic step, and nobody can renew a right that was taken over. A
+    writer whose object does not change for a minute is gone: who waits so long takes the next number.
 
     Raises:
         UnusableFile: another process writes there.
     """
 
     def __init__(self, place: Place, note: Callable[[str], None]) -> None:
-        self._place, self._token, self._count = place, secrets.token_hex(8), 0
-        told = False
-        while not place.create(WRITER, self._content()):
-            before = place.read(WRITER)
-            if before is None:
-                continue
-            if not _dead(before) and not told:
-                note(f"{place.address} is held by {_who(before)}: waiting {_STALE_S:g} s to see whether it is alive")
+        self._place, self._count, told = place, 0, False
+        while True:
+            before = max(_numbers(place), default=0)
+            content = (before and place.read(_name(before))) or b"{}"
+            if not _free(content) and not told:
+                note(f"{place.address} is held by {_who(content)}: waiting {_STALE_S:g} s to see whether it is alive")
                 told = True
-            end = time.monotonic() + (0.0 if _dead(before) else _STALE_S)
-            while time.monotonic() < end:
-                time.sleep(_POLL_S)
-                if (now := place.read(WRITER)) != before:
-                    if now is None:
-                        break
-                    raise UnusableFile(
-                        f"{place.address} is being written by {_who(now)}: wait until it ends, or choose another name",
-                        place.address,
-                        FileProblem.IN_USE,
-                    )
-            if place.read(WRITER) == before:
-                place.delete(WRITER)
+            if _free(content) or self._gone(before, content):
+                self._number = before + 1
+                if place.create(_name(self._number), self._content()):
+                    break
+        for number in _numbers(place):
+            if number < self._number:
+                place.delete(_name(number))
 
-    def _content(self) -> bytes:
-        about = {"host": socket.gethostname(), "pid": os.getpid(), "token": self._token, "count": self._count}
+    def _gone(self, number: int, content: bytes) -> bool:
+        """Whether a writer shows no sign of life for a minute; False where another one has followed it meanwhile."""
+        end = time.monotonic() + _STALE_S
+        while time.monotonic() < end:
+            time.sleep(_POLL_S)
+            now = self._place.read(_name(number))
+            if now is None or _free(now) or self._place.read(_name(number + 1)) is not None:
+                return False
+            if now != content:
+                raise UnusableFile(
+                    f"{self._place.address} is being written by {_who(now)}: wait until it ends, or choose another "
+                    "name",
+                    self._place.address,
+                    FileProblem.IN_USE,
+                )
+        return True
+
+    def _content(self, released: bool = False) -> bytes:
+        about = {"host": socket.gethostname(), "pid": os.getpid(), "count": self._count, "released": released}
         return json.dumps(about).encode()
+
+    def holds(self) -> bool:
+        """Whether no other process has taken its place."""
+        return self._place.read(_name(self._number + 1)) is None
 
     def renew(self) -> bool:
         """Say that this process lives; False where another has taken its place."""
-        if self._token not in (self._place.read(WRITER) or b"").decode(errors="replace"):
+        if not self.holds():
             return False
         self._count += 1
-        self._place.write(WRITER, self._content())
+        self._place.write(_name(self._number), self._content())
         return True
 
     def release(self) -> None:
-        if self._token in (self._place.read(WRITER) or b"").decode(errors="replace"):
-            self._place.delete(WRITER)
+        self._place.write(_name(self._number), self._content(released=True))
+
+
+def _name(number: int) -> str:
+    return f"{WRITERS}{number:09d}.json"
+
+
+def _numbers(place: Place) -> list[int]:
+    names = (name.removeprefix(WRITERS).removesuffix(".json") for name in place.contents() if name.startswith(WRITERS))
+    return [int(name) for name in names if name.isdigit()]
 
 
 def _about(content: bytes) -> dict[str, Any]:
@@ -84,7 +106,8 @@ def _who(content: bytes) -> str:
     return f"process {about.get('pid', '?')} on {about.get('host', 'another machine')}"
 
 
-def _dead(content: bytes) -> bool:
-    """Whether it is of a process of this machine that is no more."""
+def _free(content: bytes) -> bool:
+    """Whether it is no one's: released, or of a process of this machine that is no more."""
     about = _about(content)
-    return about.get("host") == socket.gethostname() and not Path(f"/proc/{about.get('pid')}").exists()
+    ours = about.get("host") == socket.gethostname()
+    return content == b"{}" or bool(about.get("released")) or (ours and not Path(f"/proc/{about.get('pid')}").exists())
