@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import faults
+from benchmarks.fault_scenarios import last_words
 
 
 def test_the_last_line_is_what_the_user_saw():
-    assert faults.last_words("one\n\n  two  \n") == "two"
-    assert faults.last_words("") == ""
+    assert last_words("one\n\n  two  \n") == "two"
+    assert last_words("") == ""
     said = "Traceback (most recent call last):\n  File x\nValueError: no"
-    assert faults.last_words(said) == "Traceback: ValueError: no"
+    assert last_words(said) == "Traceback: ValueError: no"
 
 
 def test_a_row_says_what_was_lost_and_whether_the_end_is_the_same():
@@ -45,7 +46,15 @@ def test_the_page_has_the_committed_results():
 @pytest.mark.slow
 def test_nothing_of_a_log_is_lost(tmp_path: Path):
     out = tmp_path / "faults.json"
-    words = ["--faults", "loss of power", "two processes on a run", "--steps", "200000", "--out", str(out)]
+    words = [
+        "--faults",
+        "loss of power",
+        "asynchronous: SIGKILL of the command",
+        "--steps",
+        "200000",
+        "--out",
+        str(out),
+    ]
     assert faults.main(words) == 0
     for row in json.loads(out.read_text())["rows"]:
         assert row["same"] and not row["lost"], row
