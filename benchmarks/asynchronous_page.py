@@ -6,7 +6,6 @@ python benchmarks/asynchronous_page.py --print [FILE.json]   # prints the tables
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import status_of
-from benchmarks.table import between
-from jaxreward.errors import UserError, why_unreadable
+from benchmarks.markdown import between, grid, results
 from jaxreward.formatting import counted, span
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,7 +69,7 @@ def _staleness(rows: Sequence[Row]) -> str:
         for r in rows
     ]  # fmt: skip
     columns = ("landscape", "strategy", "way", "found", "against waiting", "in equal time", "time", "idle", "not told")
-    return _grid(columns, cells)
+    return "\n".join(grid(columns, cells, left=3))
 
 
 def _difference(mean: float, half: float) -> str:
@@ -101,12 +99,7 @@ def _scale(rows: Sequence[Row]) -> str:
     columns = (
         "devices", "way", "time", "idle", "not told", "found", "events/s possible", "needed", "memory", "log",
     )  # fmt: skip
-    return _grid(columns, cells)
-
-
-def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head, *body = (f"| {' | '.join(cells)} |" for cells in (columns, *rows))
-    return "\n".join([head, f"|{'---|' * 3}{'--:|' * (len(columns) - 3)}", *body])
+    return "\n".join(grid(columns, cells, left=3))
 
 
 def picture(report: Row, path: Path) -> None:
@@ -139,24 +132,9 @@ def picture(report: Row, path: Path) -> None:
     pyplot.close(figure)
 
 
-def read(path: Path) -> Row:
-    """The results in a file.
-
-    Raises:
-        UserError: it cannot be read, or is of another benchmark.
-    """
-    try:
-        report = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as results of a benchmark: {why_unreadable(error)}") from error
-    if not isinstance(report, dict) or report.get("benchmark") != "asynchronous":
-        raise UserError(f"{path} does not hold results of asynchronous.py")
-    return report
-
-
 def tabulate(args: Sequence[str]) -> None:
     """Write the page and its picture, or print the tables."""
-    report = read(Path(next((arg for arg in args if not arg.startswith("--")), RESULTS)))
+    report = results(Path(next((arg for arg in args if not arg.startswith("--")), RESULTS)), "asynchronous")
     if "--print" in args:
         print(markdown(report))
         return

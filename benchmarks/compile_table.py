@@ -5,7 +5,6 @@ python benchmarks/compile_table.py [benchmarks/results/gpu_compile.json]     # r
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import status_of
 from benchmarks.described import DEVICES
-from benchmarks.table import PAGE, between, grid
-from jaxreward.errors import UserError, why_unreadable
+from benchmarks.markdown import between, grid, results
+from benchmarks.table import PAGE
+from jaxreward.errors import UserError
 
 RESULTS = Path(__file__).resolve().parent / "results" / "gpu_compile.json"
 START, END = "<!-- gpu compile -->", "<!-- /gpu compile -->"
@@ -85,20 +85,10 @@ def fill(page: str, report: dict[str, Any]) -> str:
     return between(page, START, END, markdown(report))
 
 
-def read(path: Path) -> dict[str, Any]:
-    try:
-        report = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as results of a benchmark: {why_unreadable(error)}") from error
-    if not isinstance(report, dict) or report.get("benchmark") != "gpu_compile":
-        raise UserError(f"{path} does not hold results of gpu_compile.py")
-    return report
-
-
 def tabulate(args: Sequence[str]) -> None:
     if len(args) > 1 or any(a.startswith("-") for a in args):
         raise UserError("give one results file at most: compile_table.py [FILE.json]")
-    PAGE.write_text(fill(PAGE.read_text(), read(Path(args[0]) if args else RESULTS)))
+    PAGE.write_text(fill(PAGE.read_text(), results(Path(args[0]) if args else RESULTS, "gpu_compile")))
 
 
 def main(argv: list[str] | None = None) -> int:

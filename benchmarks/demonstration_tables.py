@@ -5,7 +5,6 @@ python benchmarks/demonstration_tables.py     # rewrites them from benchmarks/re
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +13,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import ROOT, status_of
+from benchmarks.markdown import between, grid, results
 from benchmarks.recovered import LEARNERS
-from benchmarks.table import PAGE, between, grid
-from jaxreward.errors import UserError, why_unreadable
+from benchmarks.table import PAGE
 
+RESULTS = ROOT / "benchmarks" / "results"
 LEVELS = (
     "level", "steps beside MiniGrid", "differ", "expert's success", "steps of an episode, mean", "longest",
     "planning, ms an episode",
@@ -103,19 +103,10 @@ def fill(page: str, reports: dict[str, dict[str, Any]]) -> str:
     return page
 
 
-def read(name: str) -> dict[str, Any]:
-    path = ROOT / "benchmarks" / "results" / f"{name}.json"
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{path} cannot be read ({why_unreadable(error)}): make it with benchmarks/{name}.py"
-        ) from error
-
-
 def main() -> int:
     def work() -> None:
-        PAGE.write_text(fill(PAGE.read_text(), {name: read(name) for name in _TABLES}))
+        found = {name: results(RESULTS / f"{name}.json", name) for name in _TABLES}
+        PAGE.write_text(fill(PAGE.read_text(), found))
 
     return status_of("demonstration_tables", work)
 

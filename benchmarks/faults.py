@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import json
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import begun, save, status_of
 from benchmarks.fault_scenarios import FAULTS, ROOT, Victim, of_ray
-from benchmarks.table import between
+from benchmarks.markdown import between, grid, results
 from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 from jaxreward.formatting import counted
@@ -116,15 +115,14 @@ def markdown(report: dict[str, Any]) -> str:
         said = row["seen"].replace("|", "\\|").replace("<", "&lt;")
         cells.append([row["fault"], row["how"], status, said, after + ended, f"{row['lost']} of {row['events']}"])
     columns = ("fault", "", "exit status", "the last line that the user saw", "then", "events lost")
-    head, *body = (f"| {' | '.join(line)} |" for line in (columns, *cells))
     where = f"{report['cpu']}, {counted(report['cores'], 'core')}"
     about = f"{where}; jax {report['versions']['jax']}; commit {report['commit']}."
-    return "\n".join([about, "", head, "|---|---|--:|---|---|--:|", *body]) + "\n"
+    return "\n".join([about, "", *grid(columns, cells, left=5), ""])
 
 
 def page(path: Path = RESULTS) -> None:
     """Write the table into the page."""
-    PAGE.write_text(between(PAGE.read_text(), START, END, markdown(json.loads(path.read_text()))))
+    PAGE.write_text(between(PAGE.read_text(), START, END, markdown(results(path, "faults"))))
 
 
 def main(argv: list[str] | None = None) -> int:

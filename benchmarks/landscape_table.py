@@ -6,7 +6,6 @@ python benchmarks/landscape_table.py --print [FILE.json]   # prints the tables i
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 from collections.abc import Sequence
@@ -17,8 +16,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import status_of
 from benchmarks.landscape_entries import BASELINE
+from benchmarks.markdown import between, grid, results
 from benchmarks.search_landscapes import RESULTS
-from jaxreward.errors import FileProblem, UnusableFile, UserError, why_unreadable
+from jaxreward.errors import UserError
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "appendix" / "landscapes.md"
 PICTURE = PAGE.parents[1] / "pictures" / "landscapes.png"
@@ -70,7 +70,7 @@ def _overview(rows: Sequence[Row]) -> str:
         f"Verdicts at {_list(budgets)} candidates: `+` better than best-of-N, `−` worse, `0` no difference by the "
         "95 % interval of the paired difference. Bold: expected to be better."
     )
-    table = _grid(["strategy", *(f"`{name}`" for name in landscapes)], cells)
+    table = _lines(["strategy", *(f"`{name}`" for name in landscapes)], cells)
     return "\n\n".join([text, table, *_surprises(rows)])
 
 
@@ -118,7 +118,7 @@ def _landscape(rows: Sequence[Row], landscape: str) -> str:
             line.append(f"{row['mean']:.2f}±{row['half']:.2f}{short}")
             line.append("" if entry == BASELINE.label else _marked(row, "difference", "difference_half", 2))
         cells.append(line)
-    return f"**`{landscape}`**\n\n{_grid(columns, cells)}"
+    return f"**`{landscape}`**\n\n{_lines(columns, cells)}"
 
 
 def _insight(rows: Sequence[Row]) -> str:
@@ -134,7 +134,7 @@ def _insight(rows: Sequence[Row]) -> str:
         f"Insight 0, {budget} candidates: the truth of best-of-N, and the differences to it. Bold: better or worse by "
         "the interval."
     )
-    return f"{text}\n\n{_grid(['strategy', *(f'`{name}`' for name in landscapes)], cells)}"
+    return f"{text}\n\n{_lines(['strategy', *(f'`{name}`' for name in landscapes)], cells)}"
 
 
 def _long(rows: Sequence[Row]) -> str:
@@ -155,7 +155,7 @@ def _long(rows: Sequence[Row]) -> str:
         "best-of-N, and the seconds inside the strategy."
     )
     columns = ["strategy", *(f"`{name}`" for name in landscapes), "seconds", "ratio", "strategy s"]
-    return f"{text}\n\n{_grid(columns, cells)}"
+    return f"{text}\n\n{_lines(columns, cells)}"
 
 
 def _ablations(rows: Sequence[Row], budget: int) -> str:
@@ -174,7 +174,7 @@ def _ablations(rows: Sequence[Row], budget: int) -> str:
         f"{budget} candidates: percent of the full strategy's truth, paired by seed. `all` is the mean over the "
         "landscapes but `needle`. Bold: better or worse by the interval."
     )
-    return f"{text}\n\n{_grid(['', *(f'`{name}`' for name in landscapes)], cells)}"
+    return f"{text}\n\n{_lines(['', *(f'`{name}`' for name in landscapes)], cells)}"
 
 
 def _names(rows: Sequence[Row], key: str) -> list[Any]:
@@ -203,9 +203,8 @@ def _list(values: Sequence[Any]) -> str:
     return ", ".join(map(str, values))
 
 
-def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head, *body = (f"| {' | '.join(cells)} |" for cells in (columns, *rows))
-    return "\n".join([head, f"|---|{'--:|' * (len(columns) - 1)}", *body])
+def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(grid(columns, rows, left=1))
 
 
 def picture(report: Row, path: Path) -> None:
@@ -241,22 +240,8 @@ def picture(report: Row, path: Path) -> None:
 
 def fill(page: str, report: Row) -> str:
     """`page` with the tables of `report` between its markers."""
-    if page.count(START) != 1 or page.count(END) != 1:
-        message = f"{PAGE} must have exactly one {START} and one {END}"
-        raise UnusableFile(message, PAGE, FileProblem.DAMAGED)
-    before, rest = page.split(START)
     image = "![True value of the best so far over trained candidates](../pictures/landscapes.png)"
-    return f"{before}{START}\n\n{image}\n\n{markdown(report)}\n{END}{rest.split(END)[1]}"
-
-
-def read(path: Path) -> Row:
-    try:
-        report = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as results of a benchmark: {why_unreadable(error)}") from error
-    if not isinstance(report, dict) or report.get("benchmark") != "search_landscapes":
-        raise UserError(f"{path} does not hold results of search_landscapes.py")
-    return report
+    return between(page, START, END, f"{image}\n\n{markdown(report)}")
 
 
 def tabulate(args: Sequence[str]) -> None:
@@ -264,7 +249,7 @@ def tabulate(args: Sequence[str]) -> None:
     paths = [Path(arg) for arg in args if arg != "--print"] or [RESULTS]
     if len(paths) > 1 or str(paths[0]).startswith("-"):
         raise UserError("give at most one results file: landscape_table.py [--print] [FILE.json]")
-    report = read(paths[0])
+    report = results(paths[0], "search_landscapes")
     if "--print" in args:
         print(markdown(report))
     else:

@@ -5,7 +5,6 @@ python benchmarks/shapes_table.py [benchmarks/results/shapes.json]     # rewrite
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +13,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import status_of
-from benchmarks.table import between, grid
-from jaxreward.errors import UserError, why_unreadable
+from benchmarks.markdown import between, grid, results
+from jaxreward.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "shapes.json"
@@ -57,20 +56,10 @@ def fill(page: str, report: dict[str, Any]) -> str:
     return between(page, START, END, markdown(report))
 
 
-def read(path: Path) -> dict[str, Any]:
-    try:
-        report = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as results of a benchmark: {why_unreadable(error)}") from error
-    if not isinstance(report, dict) or report.get("benchmark") != "shapes":
-        raise UserError(f"{path} does not hold results of shapes.py")
-    return report
-
-
 def tabulate(args: Sequence[str]) -> None:
     if len(args) > 1 or any(a.startswith("-") for a in args):
         raise UserError("give one results file at most: shapes_table.py [FILE.json]")
-    PAGE.write_text(fill(PAGE.read_text(), read(Path(args[0]) if args else RESULTS)))
+    PAGE.write_text(fill(PAGE.read_text(), results(Path(args[0]) if args else RESULTS, "shapes")))
 
 
 def main(argv: list[str] | None = None) -> int:

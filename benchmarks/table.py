@@ -6,7 +6,6 @@ python benchmarks/table.py --print FILE.json             # prints Markdown inste
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.command import status_of
-from jaxreward.errors import FileProblem, UnusableFile, UserError, why_unreadable
+from benchmarks.markdown import between, grid, results
+from jaxreward.errors import UserError
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "appendix" / "benchmarks.md"
 START, END = "<!-- table -->", "<!-- /table -->"
@@ -162,33 +162,9 @@ def markdown(report: dict[str, Any]) -> str:
     return "\n".join([*lines, "", *remarks(report)]).rstrip() + "\n"
 
 
-def grid(columns: tuple[str, ...], rows: list[list[str]]) -> list[str]:
-    """The lines of a table in Markdown."""
-    head, *body = (f"| {' | '.join(cells)} |" for cells in ([*columns], *rows))
-    return [head, f"|{'--:|' * len(columns)}", *body]
-
-
 def fill(page: str, reports: list[dict[str, Any]]) -> str:
     """`page` with the tables of `reports` between its markers."""
     return between(page, START, END, "\n".join(markdown(r) for r in reports))
-
-
-def between(page: str, start: str, end: str, text: str) -> str:
-    """`page` with `text` between its markers."""
-    if page.count(start) != 1 or page.count(end) != 1:
-        raise UnusableFile(f"{PAGE} must have exactly one {start} and one {end}", PAGE, FileProblem.DAMAGED)
-    before, rest = page.split(start)
-    return f"{before}{start}\n\n{text}\n{end}{rest.split(end)[1]}"
-
-
-def read(path: Path) -> dict[str, Any]:
-    try:
-        report = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as results of a benchmark: {why_unreadable(error)}") from error
-    if not isinstance(report, dict) or report.get("benchmark") != "candidate_throughput":
-        raise UserError(f"{path} does not hold results of candidate_throughput.py")
-    return report
 
 
 def tabulate(args: Sequence[str]) -> None:
@@ -196,7 +172,7 @@ def tabulate(args: Sequence[str]) -> None:
     paths = [Path(a) for a in args if a != "--print"]
     if not paths or any(str(p).startswith("-") for p in paths):
         raise UserError("give at least one results file: table.py [--print] FILE.json ...")
-    reports = [read(p) for p in paths]
+    reports = [results(p, "candidate_throughput") for p in paths]
     if "--print" in args:
         print("\n".join(markdown(r) for r in reports))
     else:

@@ -9,17 +9,23 @@ import pytest
 from benchmarks import demonstration_tables as tables
 from benchmarks import recovered, scoring
 from benchmarks.command import ROOT
+from benchmarks.markdown import results
 from benchmarks.table import PAGE
 from jaxreward.commands.new_task import TEMPLATE
 
 
 def test_the_page_has_the_tables_of_the_results() -> None:
     page = PAGE.read_text()
-    assert tables.fill(page, {name: tables.read(name) for name in ("levels", "scoring", "recovered")}) == page
+    assert (
+        tables.fill(
+            page, {name: results(tables.RESULTS / f"{name}.json", name) for name in ("levels", "scoring", "recovered")}
+        )
+        == page
+    )
 
 
 def test_every_step_beside_minigrid_agrees_and_every_expert_succeeds() -> None:
-    report = tables.read("levels")
+    report = results(tables.RESULTS / "levels.json", "levels")
     assert len(report["rows"]) == 20 and report["steps"] >= 100_000 and report["mismatches"] == 0
     assert all(row["expert"]["success"] == 1.0 for row in report["rows"])
 

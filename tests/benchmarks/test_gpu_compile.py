@@ -12,6 +12,7 @@ from benchmarks import compile_table, gpu_compile, table
 from benchmarks.carried import read_programs, write_programs
 from benchmarks.command import in_a_process
 from benchmarks.described import environment
+from benchmarks.markdown import results
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
 from jaxreward.tasks import make_task
@@ -97,7 +98,7 @@ def test_carried_programs_are_those_that_were_written(checker: Checker, tmp_path
 
 @pytest.fixture
 def report() -> dict[str, Any]:
-    return compile_table.read(compile_table.RESULTS)
+    return results(compile_table.RESULTS, "gpu_compile")
 
 
 def test_the_page_has_the_table_of_the_results(report):

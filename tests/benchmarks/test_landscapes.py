@@ -16,6 +16,7 @@ from benchmarks.landscape_entries import ABLATIONS, EXPECTED, LEFT_OUT, STRATEGI
 from benchmarks.landscape_proposer import TRIES, SyntheticProposer, distance, opinions
 from benchmarks.landscape_trial import Trial, World, run
 from benchmarks.landscapes import BOUND, LANDSCAPES, TERMS, Goal, Landscape, Program, read, write
+from benchmarks.markdown import results
 from benchmarks.search_landscapes import Interval, LandscapeSettings, paired
 from jaxreward.operators import OPERATORS, WORDS
 from jaxreward.records import TRAINED_STAGES, Candidate, Failure, Request, Result, Score
@@ -465,8 +466,8 @@ def test_a_tiny_run_fills_the_page(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_tables_are_those_of_the_page():
     page = landscape_table.PAGE.read_text()
-    results = landscape_table.read(search_landscapes.RESULTS)
-    assert landscape_table.fill(page, results) == page, "run benchmarks/landscape_table.py"
+    committed = results(search_landscapes.RESULTS, "search_landscapes")
+    assert landscape_table.fill(page, committed) == page, "run benchmarks/landscape_table.py"
 
 
 @pytest.mark.parametrize(

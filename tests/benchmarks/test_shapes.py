@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import shapes, shapes_table
 from benchmarks.described import DEVICES
+from benchmarks.markdown import results
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO, quick, quick_real
 from jaxreward.training.plan import curve_points
@@ -62,4 +63,4 @@ def test_bad_input_ends_in_one_sentence(words: list[str], said: str, capsys: pyt
 
 def test_the_page_has_the_table_of_the_results():
     page = shapes_table.PAGE.read_text()
-    assert shapes_table.fill(page, shapes_table.read(shapes_table.RESULTS)) == page, "run benchmarks/shapes_table.py"
+    assert shapes_table.fill(page, results(shapes_table.RESULTS, "shapes")) == page, "run benchmarks/shapes_table.py"
