@@ -42,11 +42,13 @@ class Subgoals(Record):
         chain: the subgoals, each after those that it needs.
         reward: the term that pays as the task's own sparse reward does; empty where there is none.
         vocabulary: what the subgoals name and the task's vocabulary lacks.
+        described: whether the task's description says them, so that language models are not told again.
     """
 
     chain: tuple[Subgoal, ...] = ()
     reward: str = ""
     vocabulary: Vocabulary = Vocabulary()
+    described: bool = False
 
     def joined(self, own: Vocabulary) -> Vocabulary:
         """The task's vocabulary with that of the subgoals."""

@@ -52,7 +52,7 @@ def subgoals(goal: np.ndarray, rules: np.ndarray, init_tiles: np.ndarray) -> Sub
     fragments = {fragment.name: fragment for link in links for fragment in _further(link)}
     reward = _reward(np.asarray(goal))
     vocabulary = Vocabulary(helpers=functions_of(HELPERS), fragments=(*fragments.values(), reward))
-    return Subgoals(chain=tuple(map(_subgoal, links)), reward=reward.name, vocabulary=vocabulary)
+    return Subgoals(chain=tuple(map(_subgoal, links)), reward=reward.name, vocabulary=vocabulary, described=True)
 
 
 def stages_of(goal: np.ndarray, rules: np.ndarray, init_tiles: np.ndarray) -> tuple[tuple[str, Thing, bool], ...]:

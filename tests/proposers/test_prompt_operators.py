@@ -18,7 +18,20 @@ from jaxreward.proposers.prompts.pages import Page
 from jaxreward.proposers.prompts.prompt_builder import _FRAME, PromptBook, estimate_tokens
 from jaxreward.proposers.prompts.sections import PROGRAM, TOTAL, _cut, _size, cut, parents, shown
 from jaxreward.proposers.replies.schemas import SCHEMAS, schema_text
-from jaxreward.records import Candidate, Evolve, Failure, Feedback, Instruction, Request, Result, Seen, Stage, Watched
+from jaxreward.records import (
+    Candidate,
+    Evolve,
+    Failure,
+    Feedback,
+    Instruction,
+    Request,
+    Result,
+    Seen,
+    Stage,
+    Subgoal,
+    Subgoals,
+    Watched,
+)
 from jaxreward.tasks import card, make_task
 from tests.proposers.test_prompt import CARD, PARENT, SOURCE, headings, prose, result, texts
 
@@ -260,6 +273,16 @@ def test_the_instruction_is_part_of_the_task():
     for operator in ("scratch", "plan", "divide", "compose"):
         assert "What the agent is asked to do: Walk slowly." in texts(told, asked(operator))[1]
         assert "asked to do" not in texts(BOOK, asked(operator))[1]
+
+
+def test_subgoals_are_part_of_the_task_unless_its_description_has_them():
+    chain = (Subgoal(words="put a hand to the door"), Subgoal(words="push it open"))
+    for described in (False, True):
+        told = PromptBook(CARD.model_copy(update={"subgoals": Subgoals(chain=chain, described=described)}))
+        for operator in ("scratch", "plan", "divide", "compose"):
+            text = texts(told, asked(operator))[1]
+            assert ("\n\n1. put a hand to the door\n2. push it open\n" in text) != described
+            assert ("What leads to its goal" in text) != described
 
 
 # --- values that are missing
