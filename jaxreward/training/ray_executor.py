@@ -12,14 +12,9 @@ import atexit
 import dataclasses
 import functools
 import hashlib
-import importlib.machinery
 import itertools
-import logging
 import os
 import pickle
-import signal
-import sys
-import sysconfig
 import threading
 import time
 import warnings
@@ -30,16 +25,18 @@ from typing import Any
 
 import jax
 
-from jaxreward.errors import InvalidSetting, MissingPackage, UserError
+from jaxreward.errors import MissingPackage, UserError
 from jaxreward.training.compiled import Cache
 from jaxreward.training.executor import Done, Job, Supervisor, WorkerLost
+from jaxreward.training.ray_cluster import begin_ray, by_value, difference, first_line
 from jaxreward.training.ray_worker import KEPT, Letter, Mailbox, Parcel, Worker, versions
 
 AT_ONCE = 2
 """Jobs of a worker: one trains, and the next is compiled."""
 _BEGIN_S = 300.0
 """Seconds in which the first worker must begin."""
-_POLL_S, _GROW_S = 0.2, 5.0
+_POLL_S, _GROW_S, _SLOWEST_GROW_S = 0.2, 5.0, 300.0
+"""How often workers are listened to and devices without a worker looked for, the latter seldom where workers fail."""
 _SENT_WITH = ("JAX_", "XLA_", "JAXREWARD_")
 """Beginnings of the names of environment variables that workers have too."""
 
@@ -89,11 +86,12 @@ class RayExecutor:
         self._ray, self._memory_gb, self._most = ray, memory_gb, workers
         self._owns = not ray.is_initialized()
         if self._owns:
-            _begin_ray(address)
+            begin_ray(address)
         self._lock, self._closed = threading.RLock(), threading.Event()
         self._numbers = itertools.count()
         self._orders, self._running = dict[int, _Order](), dict[int, _Seat]()
         self._seats, self._beginning, self._failure = list[_Seat](), 0, ""
+        self._grow_s, self._told = _GROW_S, ""
         self._homes = dict[int, _Seat]()
         self._sent = Cache(KEPT)
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -199,7 +197,7 @@ class RayExecutor:
         if order is None:  # it has failed already
             return
         if error is not None:
-            order.future.set_exception(WorkerLost(_first_line(error)) if lost else error)
+            order.future.set_exception(WorkerLost(first_line(error)) if lost else error)
             return
         done, failure = result.result()
         if done is None:
@@ -218,7 +216,7 @@ class RayExecutor:
         """The name of a value, made of its content, and where workers find it; put there once."""
 
         def put() -> tuple[str, Any]:
-            _by_value(type(value).__module__)
+            by_value(type(value).__module__)
             text = self._cloudpickle.dumps(value)
             return hashlib.sha256(text).hexdigest(), self._ray.put(text)
 
@@ -263,15 +261,23 @@ class RayExecutor:
         with self._lock:
             self._beginning -= 1
             if (error := about.exception()) is not None:
-                self._failure = f"a worker of the Ray cluster did not begin: {_first_line(error)}"
-            elif wrong := _difference(versions(), about.result()["versions"]):
-                self._failure = f"a worker of the Ray cluster has {wrong}: install the same on all nodes"
+                self._failed(f"a worker of the Ray cluster did not begin: {first_line(error)}")
+            elif wrong := difference(versions(), about.result()["versions"]):
+                self._failed(f"a worker of the Ray cluster has {wrong}: install the same on all nodes")
                 self._ray.kill(actor)
             elif self._closed.is_set():
                 self._ray.kill(actor)
             else:
+                self._grow_s = _GROW_S
                 self._seats.append(_Seat(actor, about.result()))
             self._deal()
+
+    def _failed(self, why: str) -> None:
+        """A worker did not begin: that is said once, and tried again ever later."""
+        if self._seats and why != self._told and not self._closed.is_set():
+            warnings.warn(why, stacklevel=2)
+            self._told = why
+        self._failure, self._grow_s = why, min(2.0 * self._grow_s, _SLOWEST_GROW_S)
 
     def wait_for(self, workers: int) -> None:
         """Return once so many workers have begun; a training may begin with fewer.
@@ -305,7 +311,7 @@ class RayExecutor:
             if stop:
                 told |= stop
                 self._ray.get(self._mailbox.stop.remote(stop))
-            if time.monotonic() - grown > _GROW_S:
+            if time.monotonic() - grown > self._grow_s:
                 self._grow()
                 grown = time.monotonic()
 
@@ -358,46 +364,3 @@ def shared_executor(address: str | None, workers: int | None, memory_gb: float |
     executor = RayExecutor(address, workers, memory_gb)
     atexit.register(executor.close)
     return executor
-
-
-def _by_value(module: str) -> None:
-    """Have what a module defines sent as text, unless it is of an installed package, which workers have too: a file of
-    the user's, a notebook."""
-    from ray import cloudpickle
-
-    top = module.partition(".")[0]
-    spec = importlib.machinery.PathFinder.find_spec(top)
-    places = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    installed = spec is not None and any((spec.origin or "").startswith(place + os.sep) for place in places)
-    known = installed or top == __name__.partition(".")[0] or top in sys.builtin_module_names
-    if not known and module in sys.modules:
-        cloudpickle.register_pickle_by_value(sys.modules[module])
-
-
-def _begin_ray(address: str | None) -> None:
-    """Begin a cluster, or join one; signals stay with those who handle them, of which Ray takes SIGTERM."""
-    import ray
-
-    of_main = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGTERM)
-    try:
-        with warnings.catch_warnings():  # JAX warns of any fork; what Ray forks here executes a program at once
-            warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
-    except Exception as error:
-        where = f"at {address}" if address else "on this machine"
-        message = f"there is no Ray cluster {where}, or it cannot be begun: {_first_line(error)}"
-        raise InvalidSetting(message, "ray_address") from error
-    finally:
-        if of_main:
-            signal.signal(signal.SIGTERM, handler)
-
-
-def _difference(mine: dict[str, str], theirs: dict[str, str]) -> str:
-    """What of the versions that results depend on is another one there, in words; empty where nothing is."""
-    found = [name for name in mine if mine[name] != theirs.get(name)]
-    return f"{found[0]} {theirs.get(found[0], 'missing')}, not {mine.get(found[0])}" if found else ""
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

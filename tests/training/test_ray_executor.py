@@ -8,10 +8,13 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import jax
@@ -25,8 +28,9 @@ from jaxreward.runs import fold, read_log
 from jaxreward.tasks import make_task_of
 from jaxreward.training import Checkpointing, Execution, Interrupted, Progress, Rung, train
 from jaxreward.training.executor import WorkersLost
-from jaxreward.training.ray_executor import RayExecutor, _by_value, _difference
-from jaxreward.training.ray_worker import Mailbox, _pickled
+from jaxreward.training.ray_cluster import by_value, difference
+from jaxreward.training.ray_executor import RayExecutor
+from jaxreward.training.ray_worker import Mailbox, _pickled, versions
 from tests.training.conftest import assert_close_trees, budget
 from tests.training.test_bookkeeping import Memory
 from tests.training.test_executor import REWARDS, TEXT
@@ -71,8 +75,31 @@ def test_errors_are_sent_as_they_are_or_in_their_words():
 
 def test_other_versions_are_named():
     mine = {"jaxreward": "1", "jax": "0.10.2"}
-    assert _difference(mine, dict(mine)) == ""
-    assert _difference(mine, {**mine, "jax": "0.9"}) == "jax 0.9, not 0.10.2"
+    assert difference(mine, dict(mine)) == ""
+    assert difference(mine, {**mine, "jax": "0.9"}) == "jax 0.9, not 0.10.2"
+
+
+def test_a_worker_that_cannot_begin_is_said_once_and_tried_ever_later(monkeypatch):
+    def begun(versions: dict[str, str]) -> Future[dict[str, Any]]:
+        found: Future[dict[str, Any]] = Future()
+        found.set_result({"versions": versions})
+        return found
+
+    executor = RayExecutor.__new__(RayExecutor)
+    killed = list[str]()
+    vars(executor).update(
+        _lock=threading.RLock(), _closed=threading.Event(), _ray=SimpleNamespace(kill=killed.append), _orders={},
+        _seats=[], _beginning=4, _failure="", _grow_s=5.0, _told="",
+    )  # fmt: skip
+    executor._begun("right", begun(versions()))
+    other = begun({**versions(), "jax": "0.1"})
+    with pytest.warns(UserWarning, match=r"has jax 0\.1, not .*: install the same on all nodes"):
+        executor._begun("wrong", other)
+    with warnings.catch_warnings(action="error"):
+        executor._begun("wrong", other)
+    assert killed == ["wrong", "wrong"] and executor._grow_s == 20.0
+    executor._begun("right", begun(versions()))
+    assert executor._grow_s == 5.0 and len(executor._seats) == 2
 
 
 def test_what_workers_cannot_import_is_sent_as_text():
@@ -82,7 +109,7 @@ def test_what_workers_cannot_import_is_sent_as_text():
     exec("class Task:\n    horizon = 3\n", vars(module))
     sys.modules["a_file_of_mine"] = module
     try:
-        _by_value("a_file_of_mine")
+        by_value("a_file_of_mine")
         text = cloudpickle.dumps(vars(module)["Task"]())
     finally:
         del sys.modules["a_file_of_mine"]
