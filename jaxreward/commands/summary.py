@@ -13,7 +13,7 @@ from rich.console import Console
 from jaxreward.commands.options import words_between
 from jaxreward.config import label_of
 from jaxreward.devices import cores
-from jaxreward.errors import UserError
+from jaxreward.errors import EndCause, UserError
 from jaxreward.evolution import Outcome
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.extras import missing
@@ -30,12 +30,19 @@ from jaxreward.runs import Checked, Entry, Proposed, Trained, read_log, read_tra
 from jaxreward.runs.provenance import VERSIONED, commit, device, versions
 from jaxreward.runs.transcripts import TRANSCRIPT
 
+_BUDGETS = {
+    EndCause.ATTEMPTS: "--max-attempts", EndCause.ENV_STEPS: "--max-env-steps", EndCause.DEVICE_S: "--max-device-s",
+    EndCause.USD: "--max-usd", EndCause.TOKENS: "--max-tokens-total", EndCause.REQUESTS: "--max-requests",
+}  # fmt: skip
+"""What raises the budget that ended a search before all its candidates were trained."""
+
 
 def show_outcome(outcome: Outcome, console: Console) -> None:
     """The scores, the warnings about the best, and where its program is."""
     s = outcome.settings
     if outcome.best is None:
         console.print(f"no candidate has a score ({outcome.reason}); see {outcome.path / 'events.jsonl'}")
+        _show_what_goes_on(outcome, console)
         return
     summary = outcome.best.candidate.summary
     features = {"features": str(summary.observation_size) if summary else ""}
@@ -66,8 +73,16 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
         console.print(f"train on it: {_training_of(outcome)}", soft_wrap=True)
     if not missing("reports"):
         console.print(_drawn(outcome, task))
-    if outcome.exit_code:
-        console.print(f"unfinished: go on with --name {outcome.path.name} --resume")
+    _show_what_goes_on(outcome, console)
+
+
+def _show_what_goes_on(outcome: Outcome, console: Console) -> None:
+    """What continues a search that ended before all its candidates were trained."""
+    again = f"--name {outcome.path.name} --resume"
+    if (budget := _BUDGETS.get(outcome.cause) if outcome.cause else None) is not None:
+        console.print(f"for more: {again} and a larger {budget}", soft_wrap=True)
+    elif outcome.exit_code:
+        console.print(f"unfinished: go on with {again}", soft_wrap=True)
 
 
 def _training_of(outcome: Outcome) -> str:
