@@ -6,6 +6,7 @@
 #
 # Everything after the script is for `jaxreward evolve`; --name is needed, for every start goes on with that run.
 # Options of Slurm go before the script: sbatch --time=12:00:00 --gres=gpu:1 scripts/slurm.sh ...
+# A job of several nodes (sbatch --nodes=2 --gres=gpu:4 ...) begins a Ray cluster of them, on which the search trains.
 #SBATCH --job-name=jaxreward
 #SBATCH --time=04:00:00
 #SBATCH --signal=B:USR1@180
@@ -22,20 +23,45 @@ case " $* " in
 	;;
 esac
 
+jaxreward=${JAXREWARD:-jaxreward}
+warned=
+
 # Bash hands no signal on to a program that it waits for: the search runs beside it, and is told. Slurm sends USR1 before
 # the time is up, TERM where the job is preempted.
 search=
 trap 'warned=1; [ -z "$search" ] || kill -USR1 "$search" 2>/dev/null' USR1 TERM
-"${JAXREWARD:-jaxreward}" evolve "$@" --resume &
-search=$!
 
-# `wait` returns when a signal arrives, long before the search has saved its state.
-while true; do
-	warned=
-	wait "$search"
-	status=$?
-	[ -n "$warned" ] || break
-done
+if [ "${SLURM_NNODES:-1}" -gt 1 ]; then
+	trap 'kill $(jobs -p) 2>/dev/null' EXIT
+	ray=$(command -v "$jaxreward")
+	ray=${ray%/*}/ray
+	[ -x "$ray" ] || ray=ray
+	head=${SLURMD_NODENAME:-$(hostname)} # a job's script runs on its first node
+	address=$head:$((20000 + ${SLURM_JOB_ID:-0} % 10000))
+	others=$((SLURM_NNODES - 1))
+	# A step on all CPUs that the job has on each node, beside this script.
+	step="srun --overlap --cpus-per-task=${SLURM_CPUS_PER_TASK:-1}"
+	$step --nodes=1 --ntasks=1 --nodelist="$head" "$ray" start --head --port="${address##*:}" --block &
+	for _ in $(seq 60); do
+		[ -z "$warned" ] && ! "$ray" status --address="$address" >/dev/null 2>&1 || break
+		sleep 2
+	done
+	$step --nodes="$others" --ntasks="$others" --exclude="$head" "$ray" start --address="$address" --block &
+	set -- "$@" --executor ray --ray-address "$address"
+fi
+
+status=75
+if [ -z "$warned" ]; then
+	"$jaxreward" evolve "$@" --resume &
+	search=$!
+	# `wait` returns when a signal arrives, long before the search has saved its state.
+	while true; do
+		warned=
+		wait "$search"
+		status=$?
+		[ -n "$warned" ] || break
+	done
+fi
 
 # 75: the work is unfinished and can go on. 138 and 143: the warning came before the search could listen.
 case "$status" in

@@ -41,6 +41,14 @@ for _ in range(3000):
 """
 
 
+SRUN = """#!/bin/sh
+said=
+while case "$1" in --*) true ;; *) false ;; esac; do said="$said $1"; shift; done
+[ -z "$said" ] || echo $said >> {folder}/srun.log
+exec "$@"
+"""
+
+
 class Job:
     """A job of a script in a folder. `scontrol` writes down what it was told; `srun` runs here."""
 
@@ -52,7 +60,7 @@ class Job:
         tools.mkdir(exist_ok=True)
         self.write(tools / "scontrol", f'#!/bin/sh\necho "$*" >> {folder}/scontrol.log\n')
         self.write(tools / "jaxreward", search or STAND_IN.format(python=sys.executable))
-        self.write(tools / "srun", '#!/bin/sh\nexec "$@"\n')
+        self.write(tools / "srun", SRUN.format(folder=folder))
         environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "SLURM_JOB_ID": job}
         if array:
             environment |= {"SLURM_ARRAY_JOB_ID": "4700", "SLURM_ARRAY_TASK_ID": array}
@@ -105,6 +113,64 @@ def test_what_has_ended_is_not_requeued(tmp_path, status):
 def test_a_job_without_a_name_could_not_find_its_run_again(tmp_path):
     status, said = Job(tmp_path, "--task", "xland-easy").ends()
     assert status == 2 and "say --name NAME" in said and not (tmp_path / "args").exists()
+
+
+RAY = """#!/bin/sh
+echo "$*" >> {folder}/ray.log
+case "$1" in start) exec sleep 300 ;; esac
+[ -e {folder}/up ]
+"""
+
+
+@pytest.fixture
+def nodes(tmp_path, monkeypatch) -> Path:
+    """Three nodes: what Slurm tells a job of them, and a stand-in for Ray."""
+    (tmp_path / "tools").mkdir()
+    Job.write(tmp_path / "tools" / "ray", RAY.format(folder=tmp_path))
+    for name, value in {"NNODES": "3", "CPUS_PER_TASK": "8"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    monkeypatch.setenv("SLURMD_NODENAME", "first")
+    return tmp_path
+
+
+def test_a_job_of_several_nodes_begins_a_ray_cluster_that_ends_with_it(nodes):
+    (nodes / "up").touch()
+    job = Job(nodes, "--name", "first")
+    job.wait_for("args")
+    assert (nodes / "args").read_text() == "evolve --name first --executor ray --ray-address first:24711 --resume"
+    (nodes / "finish").write_text("0")
+    assert job.ends()[0] == 0 and job.requeued == [], "its output ends when the last step of the cluster has ended"
+    assert sorted((nodes / "ray.log").read_text().splitlines()) == [
+        "start --address=first:24711 --block", "start --head --port=24711 --block", "status --address=first:24711",
+    ]  # fmt: skip
+    assert sorted((nodes / "srun.log").read_text().splitlines()) == [
+        "--overlap --cpus-per-task=8 --nodes=1 --ntasks=1 --nodelist=first",
+        "--overlap --cpus-per-task=8 --nodes=2 --ntasks=2 --exclude=first",
+    ]
+
+
+def test_a_warning_while_the_cluster_begins_requeues_the_job(nodes):
+    job = Job(nodes, "--name", "first")
+    job.wait_for("ray.log")
+    job.process.send_signal(signal.SIGUSR1)
+    assert job.ends()[0] == 0 and job.requeued == ["requeue 4711"]
+    assert not (nodes / "args").exists()
+
+
+@pytest.mark.slow
+def test_a_search_on_several_nodes(nodes):
+    """Two nodes of Ray on this machine, with one CPU each."""
+    ray = f'[ "$1" != start ] || more=--num-cpus=1\nexec {sys.executable} -m ray.scripts.scripts "$@" $more\n'
+    Job.write(nodes / "tools" / "ray", f"#!/bin/sh\n{ray}")
+    words = (
+        *("--task", "probe-choice", "--candidates", "2", "--generation", "2", "--seeds", "1", "--steps", "4096"),
+        *("--final-seeds", "0", "--baselines", "--name", "first", "--ppo.envs", "8", "--ppo.unroll", "8"),
+    )
+    os.environ["SLURMD_NODENAME"] = "127.0.0.1"  # put back by `monkeypatch`
+    job = Job(nodes, *words, search=f'#!/bin/sh\nexec {sys.executable} -m jaxreward.cli "$@"\n')
+    status, said = job.ends(timeout=300)
+    assert status == 0, said
+    assert [e.event.type for e in read_log(nodes / "runs" / "first" / "events.jsonl")][-1] == "finished"
 
 
 @pytest.mark.slow
