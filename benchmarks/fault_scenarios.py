@@ -313,6 +313,13 @@ def kill_actor(nodes: Any, process: subprocess.Popen[str]) -> None:
     os.kill(found[0], signal.SIGKILL)
 
 
+def kill_mailbox(nodes: Any, process: subprocess.Popen[str]) -> None:
+    found = [pid for pid, command in descendants(os.getpid()).items() if command.startswith("ray::Mailbox")]
+    if not found:
+        raise UserError("there is no mailbox of Ray to kill")
+    os.kill(found[0], signal.SIGKILL)
+
+
 def kill_node(nodes: Any, process: subprocess.Popen[str]) -> None:
     nodes.remove_node(nodes.second, allow_graceful=False)
 
@@ -339,6 +346,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "slow file system": ("every fsync takes 0.25 s", machine_with("slow")),
     "SIGKILL of a Ray worker": ("while it trains", of_ray(kill_actor)),
     "a Ray node dies": ("one of two, while it trains", of_ray(kill_node)),
+    "SIGKILL of Ray's mailbox": ("by which workers report, while they train", of_ray(kill_mailbox)),
     "SIGKILL of Ray's driver": ("the command, while workers train", of_ray(kill_driver)),
     "asynchronous: SIGKILL of the command": ("while two devices train", asynchronously(killed(signal.SIGKILL))),
     "asynchronous: SIGTERM": ("while two devices train", asynchronously(killed(signal.SIGTERM))),

@@ -36,6 +36,9 @@ if [ "${SLURM_NNODES:-1}" -gt 1 ]; then
 	ray=$(command -v "$jaxreward")
 	ray=${ray%/*}/ray
 	[ -x "$ray" ] || ray=ray
+	if token=$("$ray" get-auth-token --generate 2>/dev/null); then # which older versions of Ray do not know
+		export RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$token
+	fi
 	head=${SLURMD_NODENAME:-$(hostname)} # a job's script runs on its first node
 	address=$head:$((20000 + ${SLURM_JOB_ID:-0} % 10000))
 	others=$((SLURM_NNODES - 1))

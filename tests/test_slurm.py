@@ -117,7 +117,7 @@ def test_a_job_without_a_name_could_not_find_its_run_again(tmp_path):
 
 RAY = """#!/bin/sh
 echo "$*" >> {folder}/ray.log
-case "$1" in start) exec sleep 300 ;; esac
+case "$1" in start) echo $RAY_AUTH_TOKEN >> {folder}/tokens; exec sleep 300 ;; get*) echo secret; exit 0 ;; esac
 [ -e {folder}/up ]
 """
 
@@ -141,8 +141,10 @@ def test_a_job_of_several_nodes_begins_a_ray_cluster_that_ends_with_it(nodes):
     (nodes / "finish").write_text("0")
     assert job.ends()[0] == 0 and job.requeued == [], "its output ends when the last step of the cluster has ended"
     assert sorted((nodes / "ray.log").read_text().splitlines()) == [
-        "start --address=first:24711 --block", "start --head --port=24711 --block", "status --address=first:24711",
+        "get-auth-token --generate", "start --address=first:24711 --block", "start --head --port=24711 --block",
+        "status --address=first:24711",
     ]  # fmt: skip
+    assert (nodes / "tokens").read_text() == "secret\nsecret\n"
     assert sorted((nodes / "srun.log").read_text().splitlines()) == [
         "--overlap --cpus-per-task=8 --nodes=1 --ntasks=1 --nodelist=first",
         "--overlap --cpus-per-task=8 --nodes=2 --ntasks=2 --exclude=first",
@@ -284,7 +286,7 @@ def test_the_other_commands_of_the_page_exist(tmp_path, monkeypatch, capsys):
             planned(words, capsys)
         else:
             resolve(commands_of(words[0])[name], words[len(name.split()) :])
-    assert tried == {"evolve", "serve", "runs fetch", "runs list", "runs tail"}
+    assert tried == {"evolve", "serve", "runs list", "runs tail"}
 
 
 def test_a_second_process_of_a_search_is_refused_as_the_page_says(tmp_path):

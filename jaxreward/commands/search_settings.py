@@ -14,6 +14,7 @@ from jaxreward.commands.resolve import Given, Resolved, Source
 from jaxreward.config import values_of
 from jaxreward.demonstrations.storage import task_of_episodes
 from jaxreward.errors import ChangedSetting, InvalidSetting, UserError
+from jaxreward.evolution.copying import bring
 from jaxreward.evolution.presets import preset, usual_strategy
 from jaxreward.evolution.resuming import free_name, may_change, objects_of
 from jaxreward.evolution.search_options import OF_EXECUTOR, OF_GENETIC
@@ -52,6 +53,9 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
         base = dataclasses.replace(base, task=usual.task, task_arg=usual.task_arg, strategy=usual.strategy)
         new = _absolute(given.over(base, Source.PRESET, given.line.preset and f"--preset {given.line.preset}"))
     path = new.settings.out / new.settings.run_name
+    real = not new.settings.dry_run and given.line.topic is None
+    if new.settings.resume and real and (said := bring(new.settings)):
+        print(said, file=sys.stderr)
     if new.settings.resume and is_there(path / "config.toml"):
         return _resumed(path, new, given)
     if given.line.topic is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from jaxreward.errors import (
     UnusableFile,
     UserError,
 )
+from jaxreward.evolution.copying import copied, place_of
 from jaxreward.evolution.endings import why_failed
 from jaxreward.evolution.final_evaluation import BEST_OF_N, final_evaluation
 from jaxreward.evolution.loop import Evolution
@@ -44,10 +45,10 @@ from jaxreward.runs import (
     read_transcript,
 )
 from jaxreward.runs.transcripts import TRANSCRIPT
-from jaxreward.storage import Mirror, Place
 from jaxreward.tasks import Task
 from jaxreward.tracking import Tracker
 from jaxreward.training import Interrupted
+from jaxreward.training.executor import ExecutorLost
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def run_search(
         settings.check()
         setup = Setup.of(settings, task, given=given)
     stop, path = stop or StopSignal(), settings.out / settings.run_name
+    place_of(settings)  # before there is a folder
     if not settings.resume:
         setup.proposer.prepare(watcher.note)  # before there is a folder
         if setup.judge is not None:
@@ -110,7 +112,7 @@ def run_search(
     own = nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)
     redact = Secrets(models=settings.llm.asked()).redact
     with (
-        _opened(settings, path) as run, _mirrored(settings, path, watcher, stop) as changed,
+        _opened(settings, path) as run, copied(settings, stop, watcher.note) as changed,
         Tracker(settings.track, path, watcher.note, redact) as tracker, own as checking,
     ):  # fmt: skip
         if settings.resume:
@@ -136,7 +138,7 @@ def run_search(
         except UserError as error:
             if main.progress.started is None:
                 raise
-            later = isinstance(error, ProposerStopped) and error.later
+            later = isinstance(error, ExecutorLost) or (isinstance(error, ProposerStopped) and error.later)
             return _paused(main, path, _end_of(error), REQUEUE_EXIT_CODE if later else USAGE_EXIT_CODE)
         best = main.strategy.best(main.progress.state)
         end = main.end(found)
@@ -162,8 +164,9 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
     if not isinstance(setup.proposer, ManualProposer):
         raise UserError(f"only --proposer manual can be asked for files; this run's is {settings.proposer}")
     _remember(settings, watcher)
-    with _opened(settings, path) as run, Checker() as checker:
-        main = Evolution(run, settings, setup, checker, watcher, StopSignal())
+    stop = StopSignal()
+    with _opened(settings, path) as run, copied(settings, stop, watcher.note), Checker() as checker:
+        main = Evolution(run, settings, setup, checker, watcher, stop)
         end = main.spent()
         why = end.reason if end else "" if main.asks else "all requests are answered"
         if why and main.progress.started is not None:
@@ -196,21 +199,6 @@ def _remember(settings: EvolveSettings, watcher: Watcher) -> None:
             f"it cannot be remembered that you chose these language models ({why}): say --model, --api-base and "
             "--prompts again when you resume the run"
         )
-
-
-@contextmanager
-def _mirrored(settings: EvolveSettings, path: Path, watcher: Watcher, stop: StopSignal) -> Iterator[Callable[[], None]]:
-    """A copy of the run at the address that the settings say, if they do, and what tells it of changes."""
-    if not settings.store:
-        yield lambda: None
-        return
-    place = Place(f"{settings.store.rstrip('/')}/{path.name}")
-
-    def end(reason: str) -> None:
-        stop.reason = stop.reason or reason
-
-    with Mirror(path, place, not settings.resume, watcher.note, end) as mirror:
-        yield mirror.changed
 
 
 @contextmanager

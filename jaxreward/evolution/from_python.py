@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 from jaxreward.config import is_file
 from jaxreward.errors import EndCause, FileProblem, UnusableFile, errors_in_python
 from jaxreward.evolution.api import run_search
+from jaxreward.evolution.copying import bring
 from jaxreward.evolution.file_code import code_of, require_same_code
 from jaxreward.evolution.python_settings import search_settings
 from jaxreward.evolution.resuming import (
@@ -87,6 +89,8 @@ def evolve(
     with errors_in_python():
         chosen, objects = search_settings(task, strategy, proposer, preset, settings)
         path = chosen.out / check_name(chosen.run_name, "run")
+        if resume and (said := bring(chosen)) and progress:
+            print(said, file=sys.stderr)
         begun = (resume or bool(chosen.name)) and has_begun(path)
         if resume and begun:
             chosen = with_shape_of(path, chosen, settings.get("ppo"), objects.task or chosen.task)

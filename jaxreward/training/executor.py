@@ -35,6 +35,10 @@ class WorkerLost(Exception):
     """The worker that had a job is gone, with what it had not saved: the job is submitted again."""
 
 
+class ExecutorLost(UserError):
+    """The executor trains no more, for a reason that may be gone when the search goes on."""
+
+
 class WorkersLost(UserError):
     """So many workers were lost with one chunk that the training ends.
 

@@ -40,7 +40,7 @@ def begin_ray(address: str | None) -> None:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     except Exception as error:
         where = f"at {address}" if address else "on this machine"
-        message = f"there is no Ray cluster {where}, or it cannot be begun: {first_line(error)}"
+        message = f"there is no Ray cluster {where}, or it cannot be begun: {_causes(error)}"
         raise InvalidSetting(message, "ray_address") from error
     finally:
         if of_main:
@@ -51,6 +51,15 @@ def difference(mine: dict[str, str], theirs: dict[str, str]) -> str:
     """What of the versions that results depend on is another one there, in words; empty where nothing is."""
     found = [name for name in mine if mine[name] != theirs.get(name)]
     return f"{found[0]} {theirs.get(found[0], 'missing')}, not {mine.get(found[0])}" if found else ""
+
+
+def _causes(error: BaseException) -> str:
+    """An error and what it came from, each by its first line."""
+    found = [first_line(error)]
+    while (error := error.__cause__ or error.__context__) is not None and len(found) < 3:  # type: ignore[assignment]
+        if (line := first_line(error)) not in found:
+            found.append(line)
+    return "; ".join(found)
 
 
 def first_line(error: BaseException) -> str:

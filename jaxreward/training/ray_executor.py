@@ -27,7 +27,7 @@ import jax
 
 from jaxreward.errors import MissingPackage, UserError
 from jaxreward.training.compiled import Cache
-from jaxreward.training.executor import Done, Job, Supervisor, WorkerLost
+from jaxreward.training.executor import Done, ExecutorLost, Job, Supervisor, WorkerLost
 from jaxreward.training.ray_cluster import begin_ray, by_value, difference, first_line
 from jaxreward.training.ray_worker import KEPT, Letter, Mailbox, Parcel, Worker, versions
 
@@ -37,6 +37,8 @@ _BEGIN_S = 300.0
 """Seconds in which the first worker must begin."""
 _POLL_S, _GROW_S, _SLOWEST_GROW_S = 0.2, 5.0, 300.0
 """How often workers are listened to and devices without a worker looked for, the latter seldom where workers fail."""
+_ALONE_S = 30.0
+"""Seconds without a worker after which a user is told."""
 _SENT_WITH = ("JAX_", "XLA_", "JAXREWARD_")
 """Beginnings of the names of environment variables that workers have too."""
 
@@ -92,6 +94,7 @@ class RayExecutor:
         self._orders, self._running = dict[int, _Order](), dict[int, _Seat]()
         self._seats, self._beginning, self._failure = list[_Seat](), 0, ""
         self._grow_s, self._told = _GROW_S, ""
+        self._lost_cluster: ExecutorLost | None = None
         self._homes = dict[int, _Seat]()
         self._sent = Cache(KEPT)
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -134,6 +137,8 @@ class RayExecutor:
         """As `Executor.prepare`: 0 where a worker was lost meanwhile."""
         with self._lock:
             seats = list(self._seats)
+            if not seats:
+                return 0
             for k, job in enumerate(jobs):
                 self._homes[job.place] = seats[k % len(seats)] if job.slot is None else self._home(job.place, seats)
             asked = [self._homes[job.place].actor.prepare.remote(self._parcel(job)) for job in jobs]
@@ -145,6 +150,8 @@ class RayExecutor:
     def submit(self, job: Job, supervisor: Supervisor) -> Future[Done]:
         future: Future[Done] = Future()
         with self._lock:
+            if self._lost_cluster is not None:
+                raise self._lost_cluster
             self._orders[next(self._numbers)] = _Order(job, supervisor, future)
             self._deal()
         return future
@@ -301,7 +308,22 @@ class RayExecutor:
     # ---- what workers say
 
     def _serve(self) -> None:
-        told, grown = set[int](), time.monotonic()
+        try:
+            self._listen()
+        except Exception as error:  # the mailbox, or the cluster, is gone
+            if not self._closed.is_set():
+                self._end_all(error)
+
+    def _end_all(self, error: Exception) -> None:
+        why = f"the Ray cluster is lost ({first_line(error)}): the same command with --resume goes on, on a new one"
+        with self._lock:
+            self._lost_cluster = ExecutorLost(why)
+            orders, self._orders, self._running = list(self._orders.values()), {}, {}
+        for order in orders:
+            order.future.set_exception(self._lost_cluster)
+
+    def _listen(self) -> None:
+        told, grown, manned = set[int](), time.monotonic(), time.monotonic()
         while not self._closed.is_set():
             for letter in self._ray.get(self._mailbox.collect.remote(_POLL_S)):
                 self._read(letter)
@@ -311,6 +333,10 @@ class RayExecutor:
             if stop:
                 told |= stop
                 self._ray.get(self._mailbox.stop.remote(stop))
+            manned = time.monotonic() if self._seats or not self._orders else manned
+            if time.monotonic() - manned > _ALONE_S:
+                warnings.warn("the Ray cluster has no worker now: waiting for one", stacklevel=2)
+                manned = float("inf")
             if time.monotonic() - grown > self._grow_s:
                 self._grow()
                 grown = time.monotonic()

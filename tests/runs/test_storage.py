@@ -8,7 +8,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.runs import Asked, Run, Told, read_log
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.events import AskedRequest
-from jaxreward.storage import Mirror, Place, fetch, mirror, writer
+from jaxreward.storage import Mirror, Place, fetch, mirror, snapshot, writer
+from jaxreward.storage.snapshot import Piece, Snapshot, Whole, digest_of, joined, latest
 from tests.test_cli import outcome
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -60,8 +61,9 @@ def impatient(monkeypatch) -> None:
 
 @pytest.fixture
 def quick(impatient, monkeypatch) -> None:
-    monkeypatch.setattr(mirror, "BEAT_S", 0.05)
-    monkeypatch.setattr(mirror, "_AGAIN_S", 0.05)
+    monkeypatch.setattr(writer, "BEAT_S", 0.05)
+    for name in ("_LOOK_S", "_PAUSE_S", "_AGAIN_S"):
+        monkeypatch.setattr(mirror, name, 0.05)
 
 
 def asked(index: int) -> Asked:
@@ -71,8 +73,10 @@ def asked(index: int) -> Asked:
 def ignore(_: str) -> None: ...
 
 
-def opened(path: Path, place: Place, new: bool = True, note: Any = ignore, stop: Any = ignore) -> Mirror:
-    return Mirror(path, place, new, note, stop)
+def opened(
+    path: Path, place: Place, new: bool = True, note: Any = ignore, stop: Any = ignore, stopped: Any = lambda: False
+) -> Mirror:
+    return Mirror(path, place, new, note, stopped, stop)
 
 
 def search(path: Path, events: int, begin: int = 0) -> Run:
@@ -81,14 +85,31 @@ def search(path: Path, events: int, begin: int = 0) -> Run:
     for index in range(begin, events):
         run.save_program(f"digest{index}", f"# program {index}")
         run.append(asked(index))
-    Checkpoints(run.checkpoints).save("best-policy", {"w": np.full(3, events)})
+    save(path, "best-policy", events)
     (run.transcripts / "exchanges.jsonl").write_text("".join(f'{{"turn":{k}}}\n' for k in range(events)) + '{"torn')
     return run
+
+
+def save(path: Path, tag: str, value: float) -> None:
+    Checkpoints(path / "checkpoints").save(tag, {"w": np.full(3, float(value))})
+
+
+def restored(path: Path, tag: str) -> list[float] | None:
+    found = Checkpoints(path / "checkpoints").restore(tag, {"w": np.zeros(3)})
+    return None if found is None else found["w"].tolist()
 
 
 def tree(path: Path) -> dict[str, bytes]:
     found = {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*") if p.is_file()}
     return {name: data for name, data in found.items() if not name.endswith(".lock")}
+
+
+def log_of(place: Place) -> bytes:
+    return joined(place, latest(place).appended.get("events.jsonl", ()))
+
+
+def writers(place: Place) -> list[str]:
+    return place.names("writers")
 
 
 def test_a_copy_that_is_fetched_is_the_run(place, tmp_path):
@@ -99,9 +120,7 @@ def test_a_copy_that_is_fetched_is_the_run(place, tmp_path):
     torn = here.pop("transcripts/exchanges.jsonl"), there.pop("transcripts/exchanges.jsonl")
     assert here == there
     assert torn[0].startswith(torn[1]) and torn[1].endswith(b"}\n"), "a line that is not complete is not copied"
-    like = {"w": np.zeros(3, int)}
-    found = Checkpoints(tmp_path / "there" / "run" / "checkpoints").restore("best-policy", like)
-    assert found is not None and found["w"].tolist() == [3, 3, 3]
+    assert restored(tmp_path / "there" / "run", "best-policy") == [3, 3, 3]
     assert fetch(place, tmp_path / "there" / "run") == 0
 
 
@@ -109,171 +128,179 @@ def test_it_goes_on_elsewhere_and_the_first_machine_catches_up(place, tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     with opened(one, place), search(one, 2):
         pass
+    save(one, "train-0.0", 1)  # which is never copied
     fetch(place, two)
     with opened(two, place, new=False), search(two, 5, begin=2):
+        save(two, "train-0.0", 2)
+    with pytest.raises(UnusableFile, match="later events or checkpoints of this run"), opened(one, place, new=False):
         pass
-    with pytest.raises(UnusableFile, match="later events of this run"):
-        opened(one, place, new=False)
     assert fetch(place, one) > 0
     assert [e.event for e in read_log(one / "events.jsonl")] == [asked(k) for k in range(5)]
+    assert restored(one, "train-0.0") == [2, 2, 2], "checkpoints of the two are not mixed"
 
 
-def test_the_log_is_never_ahead_of_what_it_refers_to(place, tmp_path, quick, monkeypatch):
-    """Whenever the copying is cut off, what is there is a run whose programs are there."""
-    path, writes, most = tmp_path / "run", 0, 0
+def test_a_later_checkpoint_is_fetched_where_nothing_was_logged_since(place, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    with opened(one, place) as kept, search(one, 1):
+        save(one, "train-0.0", 1)
+        kept.push()
+        fetch(place, two)
+        save(one, "train-0.0", 2)
+    assert fetch(place, two) > 0 and restored(two, "train-0.0") == [2, 2, 2]
+    save(two, "train-0.0", 3)
+    assert fetch(place, two) == 0 and restored(two, "train-0.0") == [3, 3, 3], "this machine has trained on"
 
-    def cut_off(plain: Callable[[Place, str, bytes], Any]) -> Callable[[Place, str, bytes], Any]:
-        def write(self: Place, name: str, data: bytes) -> Any:
-            nonlocal writes
-            writes += 1
-            if writes > most:
-                raise OSError("the network is down")
+
+def test_a_copy_is_at_any_moment_a_run(place, tmp_path, monkeypatch):
+    """Whenever the copying is cut off, in the middle of writing a file too, what is there can be fetched, and what its
+    events refer to is there; of the search inside it as well."""
+    path, writes, most, plain = tmp_path / "run", 0, 0, Place.write
+
+    def cut_off(self: Place, name: str, data: bytes) -> None:
+        nonlocal writes
+        writes += not name.startswith("writers")
+        if writes <= most or name.startswith("writers"):
             return plain(self, name, data)
-
-        return write
+        if writes == most + 1:  # as where a process is killed, and files are not replaced at once
+            plain(self, name, data[: len(data) // 2])
+        raise OSError("the network is down")
 
     with search(path, 4):
         pass
-    events = 0
+    inner = path / "best-of-n"
+    inner.mkdir()
+    shutil.copytree(path / "programs", inner / "programs")
+    shutil.copy(path / "events.jsonl", inner / "events.jsonl")
+    events, tried = 0, 0
     while events < 4:
-        most, writes = most + 1, 0
-        kept = opened(path, place, new=False)
-        with monkeypatch.context() as patch:
-            patch.setattr(Place, "write", cut_off(Place.write))
-            patch.setattr(Place, "create", cut_off(Place.create))
+        most, writes, tried = most + 1, 0, tried + 1
+        with opened(path, place, new=False) as kept, monkeypatch.context() as patch:
+            patch.setattr(Place, "write", cut_off)
             with contextlib.suppress(OSError):
                 kept.push()
-        kept._writer.release()
-        contents = place.contents()
-        events = place.appended("events.jsonl", contents).count(b"\n")
-        assert all(f"programs/digest{k}.py" in contents for k in range(events)), most
+            patch.setattr(mirror.Mirror, "_finish", ignore)
+            kept.__exit__()
+        there = tmp_path / f"there{tried}"
+        events = log_of(place).count(b"\n")
+        if events:
+            fetch(place, there)
+        for k in range(events):
+            assert (there / "programs" / f"digest{k}.py").exists()
+        for k in range(len(read_log(there / "best-of-n" / "events.jsonl"))):
+            assert (there / "best-of-n" / "programs" / f"digest{k}.py").exists()
         assert most < 40
     assert most > 8
+    with opened(path, place, new=False):
+        pass
+    assert set(place.names("files")) == latest(place).digests, "what was cut off is removed"
 
 
 def test_one_process_writes_and_another_waits_and_is_refused(place, tmp_path, quick):
-    with opened(tmp_path / "run", place) as first:
-        beating = threading.Event()
-
-        def beat() -> None:
-            while not beating.wait(0.1):
-                first._writer.renew()
-
-        thread = threading.Thread(target=beat)
-        thread.start()
-        said = list[str]()
-        try:
-            with pytest.raises(UnusableFile, match="is being written by process") as error:
-                opened(tmp_path / "run", place, new=False, note=said.append)
-        finally:
-            beating.set()
-            thread.join()
+    said = list[str]()
+    with (
+        opened(tmp_path / "run", place),
+        pytest.raises(UnusableFile, match="is being written by process") as error,
+        opened(tmp_path / "run", place, new=False, note=said.append),
+    ):
+        pass
     assert error.value.problem is FileProblem.IN_USE
     assert "to see whether it is alive" in said[0]
 
 
-def writers(place: Place) -> list[str]:
-    return sorted(name for name in place.contents() if name.startswith("writers/"))
+def test_one_that_waits_may_be_stopped(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "_POLL_S", 0.05)
+    with opened(tmp_path / "run", place), search(tmp_path / "run", 1):
+        begin = time.monotonic()
+        with opened(tmp_path / "run", place, new=False, stopped=lambda: time.monotonic() > begin + 0.5):
+            pass
+        assert time.monotonic() < begin + 30 and len(writers(place)) == 1
 
 
-def test_a_writer_that_is_gone_is_followed(place, tmp_path, quick):
-    first = opened(tmp_path / "run", place)
-    with opened(tmp_path / "run", place, new=False):
-        assert not first._writer.renew() and not first._writer.holds(), "and the first one knows"
+def test_a_writer_that_is_gone_is_followed(place, tmp_path, impatient):
+    first = opened(tmp_path / "run", place).__enter__()
+    for _ in range(2):
+        with opened(tmp_path / "run", place, new=False):
+            pass
+    assert first._writer and not first._writer.renew(), "and the first one knows, whoever follows"
     assert len(writers(place)) == 1
     begin = time.monotonic()
-    with opened(tmp_path / "run", place, new=False):
-        assert time.monotonic() - begin < 30, "one that is released is not waited for"
-    dead = {"host": os.uname().nodename, "pid": 2**22 + 1}
+    dead = {"machine": writer._machine(), "pid": 2**22 + 1}
     place.write("writers/000000009.json", json.dumps(dead).encode())
     with opened(tmp_path / "run", place, new=False):
-        assert time.monotonic() - begin < 30, "nor a dead process of this machine"
-        assert writers(place) == ["writers/000000010.json"]
+        assert time.monotonic() - begin < 30, "neither a released one nor a dead process of this machine is waited for"
+        assert writers(place) == ["000000010.json"]
 
 
 def test_of_two_who_take_over_at_once_one_writes(place, tmp_path, quick):
     """Both see that the writer is gone; the next number is created by one, and the other waits for that one."""
-    opened(tmp_path / "run", place)
-    found, refused = list[Mirror](), list[UnusableFile]()
-    both = threading.Barrier(2)
+    place.write("writers/000000001.json", b'{"pid": 1, "host": "another"}')
+    refused, both = list[UnusableFile](), threading.Barrier(2)
 
     def take_over() -> None:
         both.wait()
         try:
-            found.append(opened(tmp_path / "run", place, new=False))
+            with opened(tmp_path / "run", place, new=False):
+                time.sleep(3)
         except UnusableFile as error:
             refused.append(error)
-            return
-        for _ in range(60):
-            time.sleep(0.05)
-            found[-1]._writer.renew()
 
     threads = [threading.Thread(target=take_over) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 1 and refused[0].problem is FileProblem.IN_USE
-    assert found[0]._writer.holds()
+    assert len(refused) == 1 and refused[0].problem is FileProblem.IN_USE
+    assert writers(place) == ["000000002.json"]
 
 
-def test_who_lost_the_right_to_write_ends(place, tmp_path, quick):
-    ended, reasons = threading.Event(), list[str]()
+def test_who_lost_the_right_to_write_ends_and_changes_nothing(place, tmp_path, quick):
+    ended, reasons, said = threading.Event(), list[str](), list[str]()
 
     def stop(reason: str) -> None:
         reasons.append(reason)
         ended.set()
 
     other = b'{"host": "another"}'
-    with opened(tmp_path / "run", place, stop=stop) as kept, search(tmp_path / "run", 1) as run:
+    with opened(tmp_path / "run", place, note=said.append, stop=stop) as kept, search(tmp_path / "run", 1) as run:
+        kept.changed()
+        until = time.monotonic() + 30
+        while not latest(place).whole and time.monotonic() < until:
+            time.sleep(0.02)
         place.write("writers/000000002.json", other)
         assert ended.wait(60)
+        before = latest(place)
         run.append(asked(1))
         kept.changed()
-    assert place.address in reasons[0]
+    assert place.address in reasons[0] and "is written by another process now" in said[-1]
     assert place.read("writers/000000002.json") == other, "which is left to it"
-    assert place.appended("events.jsonl", place.contents()).count(b"\n") <= 1
+    assert latest(place) == before
 
 
-def test_one_that_was_taken_over_while_it_copied_changes_no_history(place, tmp_path, impatient):
-    """Its late part is what its successor meets, or it meets its successor's: neither is replaced."""
+def test_one_that_was_taken_over_while_it_copied_changes_no_history(place, tmp_path, impatient, monkeypatch):
+    """Even where it has looked whether it may write, and is halted then: its snapshot is not that of the last writer,
+    and what it removes is copied again."""
     one, two = tmp_path / "one", tmp_path / "two"
-    late = opened(one, place)
+    late = opened(one, place).__enter__()
     with search(one, 2) as run:
+        save(one, "train-0.0", 1)
         late.push()
         fetch(place, two)
         with opened(two, place, new=False) as kept, search(two, 3, begin=2):
+            save(two, "train-0.0", 2)
             kept.push()
             run.append(Told(generation=7))
-            with pytest.raises(mirror._OtherHistory):
+            save(one, "train-0.0", 3)
+            with pytest.raises(mirror._PlaceTaken):
                 late.push()
-        assert place.appended("events.jsonl", place.contents()) == (two / "events.jsonl").read_bytes()
-    said, reasons, ended = list[str](), list[str](), threading.Event()
-
-    def stop(reason: str) -> None:
-        reasons.append(reason)
-        ended.set()
-
-    with opened(two, place, new=False, note=said.append, stop=stop) as kept, search(two, 3, begin=3) as run:
-        size = (two / "events.jsonl").stat().st_size
-        place.write(f"events.jsonl.parts/{size:015d}", b'{"of": "the late one"}\n')
-        run.append(asked(3))
-        kept.changed()
-        assert ended.wait(60)
-    assert "has other events" in said[-1] and place.address in reasons[0]
-
-
-def test_a_part_of_which_no_answer_came_is_gone_on_from(place, tmp_path):
-    path = tmp_path / "run"
-    with opened(path, place) as kept, search(path, 2) as run:
-        log = (path / "events.jsonl").read_bytes()
-        place.write(f"events.jsonl.parts/{0:015d}", log[:50])
-        kept.push()
-        size = (path / "events.jsonl").stat().st_size
-        place.write(f"events.jsonl.parts/{size:015d}", b"")
-        run.append(asked(2))
-        kept.push()
-        assert place.appended("events.jsonl", place.contents()) == (path / "events.jsonl").read_bytes()
+            assert late._writer
+            monkeypatch.setattr(late._writer, "holds", lambda: True)
+            late.push()
+            assert log_of(place) == (two / "events.jsonl").read_bytes()
+    fetch(place, tmp_path / "three")
+    assert (
+        tree(tmp_path / "three").items() >= {name: tree(two)[name] for name in tree(two) if "exch" not in name}.items()
+    )
+    assert restored(tmp_path / "three", "train-0.0") == [2, 2, 2]
 
 
 def test_replies_that_only_the_copy_has_are_brought(place, tmp_path):
@@ -289,82 +316,117 @@ def test_replies_that_only_the_copy_has_are_brought(place, tmp_path):
     (one / "transcripts" / "exchanges.jsonl").write_text('{"turn": "its own"}\n')
     with opened(one, place, new=False):
         pass
-    parts = place.appended("transcripts/exchanges.jsonl", place.contents())
-    assert parts == b'{"turn": "its own"}\n'
+    kept = joined(place, latest(place).appended["transcripts/exchanges.jsonl"])
+    assert kept == b'{"turn": "its own"}\n'
 
 
 def test_a_new_run_takes_the_place_of_none_and_holds_no_place(place, tmp_path):
     with opened(tmp_path / "run", place), search(tmp_path / "run", 1):
         pass
-    with pytest.raises(UnusableFile, match="holds a run already"):
-        opened(tmp_path / "other", place)
-    assert b'"released": true' in (place.read(writers(place)[-1]) or b""), "who was refused is not waited for"
+    with pytest.raises(UnusableFile, match="holds a run already"), opened(tmp_path / "other", place):
+        pass
+    assert b'"released": true' in (place.read(f"writers/{writers(place)[-1]}") or b""), (
+        "who was refused is not waited for"
+    )
     with search(tmp_path / "other", 0) as other:
         other.append(Told(generation=7))
-    with pytest.raises(UnusableFile, match="another run"):
-        opened(tmp_path / "other", place, new=False)
+    with pytest.raises(UnusableFile, match="another run"), opened(tmp_path / "other", place, new=False):
+        pass
     with pytest.raises(UnusableFile, match="other events"):
         fetch(place, tmp_path / "other")
 
 
-def test_many_parts_become_one_when_it_ends(place, tmp_path, monkeypatch):
-    monkeypatch.setattr(mirror, "_MANY_PARTS", 3)
+def test_an_appended_file_has_few_pieces(place, tmp_path):
     path = tmp_path / "run"
     with opened(path, place) as kept, search(path, 1) as run:
-        for index in range(1, 9):
+        for index in range(1, 40):
             run.append(asked(index))
             kept.push()
-    parts = [name for name in place.contents() if name.startswith("events.jsonl.parts/")]
-    assert len(parts) == 1
-    assert place.appended("events.jsonl", place.contents()) == (path / "events.jsonl").read_bytes()
+            assert log_of(place) == (path / "events.jsonl").read_bytes()
+        assert 2 <= len(latest(place).appended["events.jsonl"]) <= 6
+        assert set(place.names("files")) == latest(place).digests
+    assert not (path / "events.jsonl").read_bytes().count(b"\x00")
 
 
 def test_what_is_removed_here_is_removed_there(place, tmp_path):
     path = tmp_path / "run"
     with opened(path, place) as kept, search(path, 1) as run:
-        kept.push()
-        Checkpoints(run.checkpoints).save("best-policy", {"w": np.zeros(3)})
-        Checkpoints(run.checkpoints).save("generation-0-0", {"w": np.zeros(3)})
+        save(path, "generation-0-0", 1)
         kept.push()
         Checkpoints(run.checkpoints).delete("generation-0-0")
-    names = {name.split("/")[1] for name in place.contents() if name.startswith("checkpoints/")}
-    assert len(names) == 1
+    assert not any("generation-0-0" in name for name in latest(place).whole)
+    assert set(place.names("files")) == latest(place).digests
 
 
-def test_a_damaged_copy_is_refused(place, tmp_path):
+def test_what_is_not_of_the_copy_is_left_alone(tmp_path):
+    """A store that holds other things, or is beside the runs themselves."""
+    for folder, store in ((tmp_path / "runs" / "it", tmp_path / "elsewhere"), (tmp_path / "again" / "it", tmp_path)):
+        place = Place(f"file://{store}/again/it" if store == tmp_path else f"file://{store}/it")
+        assert place.local
+        place.local.mkdir(parents=True, exist_ok=True)
+        (place.local / "thesis.tex").write_text("mine")
+        with opened(folder, place, new=folder.parent.name == "runs"), search(folder, 2):
+            pass
+        assert (place.local / "thesis.tex").read_text() == "mine"
+        assert len(read_log(folder / "events.jsonl")) == 2
+
+
+@pytest.mark.parametrize("more", ["", "/copies"])
+def test_a_store_in_the_folder_of_the_run_is_refused(tmp_path, capsys, monkeypatch, more):
+    monkeypatch.chdir(tmp_path)
+    store = f"file://{tmp_path}/runs{more and '/it' + more}"
+    status, _, err = outcome(capsys, *SEARCH, "--name", "it", "--store", store)
+    assert status == 2 and "is the folder of the run itself" in err and not (tmp_path / "runs" / "it").exists()
+
+
+@pytest.mark.parametrize("damage", [b"late\n", None])
+def test_a_damaged_copy_is_refused(place, tmp_path, damage):
     with opened(tmp_path / "run", place), search(tmp_path / "run", 2):
         pass
-    place.write("events.jsonl.parts/000000099999999", b"late\n")
-    with pytest.raises(UnusableFile, match="damaged"):
+    name = f"files/{latest(place).appended['events.jsonl'][0].digest}"
+    place.delete(name)
+    if damage:
+        place.write(name, damage)
+    with pytest.raises(UnusableFile, match="is damaged" if damage else "is missing"):
         fetch(place, tmp_path / "there")
     assert not (tmp_path / "there" / "events.jsonl").exists()
+    if damage is None:
+        with opened(tmp_path / "run", place, new=False):
+            pass
+        assert log_of(place) == (tmp_path / "run" / "events.jsonl").read_bytes(), "who has it copies it again"
 
 
 def test_names_that_lead_elsewhere_are_not_fetched(tmp_path):
     place = Place(f"memory://hostile{time.monotonic_ns()}")
     with opened(tmp_path / "run", place), search(tmp_path / "run", 1):
         pass
-    for name in (".bashrc", "programs/.hidden", "a b"):
-        place.write(name, b"x")
-    fetch(place, tmp_path / "there")
-    assert not {".bashrc", "programs/.hidden", "a b"} & tree(tmp_path / "there").keys()
+    found, text = latest(place), b"x"
+    place.write(f"files/{digest_of(text)}", text)
+    bad = Whole(Piece(digest_of(text), 1), 1)
+    names = ("../up", "/root", ".bashrc", "programs/.hidden", "a b", "events.lock", "linked/file")
+    hostile = Snapshot({**found.whole, **dict.fromkeys(names, bad)}, {**found.appended, "../up.jsonl": [bad.piece]})
+    snapshot.write(place, hostile, 99, 1)
+    (tmp_path / "there").mkdir()
     os.symlink(tmp_path / "elsewhere", tmp_path / "there" / "linked")
-    place.write("linked/file", b"x")
-    with search(tmp_path / "run", 2, begin=1), opened(tmp_path / "run", place, new=False):
-        place.write("linked/file", b"x")
-    place.write("linked/file", b"x")
-    with pytest.raises(UnusableFile):
+    with pytest.raises(UnusableFile, match="cannot be replaced"):
         fetch(place, tmp_path / "there")
-    assert not (tmp_path / "elsewhere").exists()
+    (tmp_path / "there" / "linked").unlink()
+    fetch(place, tmp_path / "there")
+    assert not {*names, "../up.jsonl"} - {"linked/file"} & tree(tmp_path / "there").keys()
+    assert not (tmp_path / "elsewhere").exists() and not (tmp_path / "up").exists()
 
 
 @pytest.mark.parametrize(
     ("address", "says"),
-    [("runs", "is an address such as"), ("nothing://here", "nothing"), ("gs://bucket/runs", "gcsfs")],
-)
+    [
+        ("runs", "is an address such as"), ("nothing://here", "nothing"), ("gs://bucket/runs", "gcsfs"),
+        ("s3://key:SECRET@bucket/runs", "has a password"), ("memory://x?token=SECRET", "has a password or options"),
+    ],
+)  # fmt: skip
 def test_an_address_that_cannot_be_is_refused(address, says):
-    with pytest.raises(InvalidSetting, match=says):
+    with pytest.raises(InvalidSetting, match=says) as error:
         Place(address)
+    assert "SECRET" not in str(error.value)
 
 
 def test_a_store_that_cannot_be_reached_is_said_in_a_sentence(tmp_path, monkeypatch):
@@ -373,9 +435,13 @@ def test_a_store_that_cannot_be_reached_is_said_in_a_sentence(tmp_path, monkeypa
     def fails(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no credentials")
 
-    monkeypatch.setattr(place.fs, "find", fails)
+    monkeypatch.setattr(place.fs, "ls", fails)
     with pytest.raises(UnusableFile, match="cannot be used .*no credentials"):
         fetch(place, tmp_path / "run")
+    with pytest.raises(UnusableFile, match="cannot be used .*no credentials"), opened(tmp_path / "run", place):
+        pass
+    with pytest.raises(UnusableFile, match="cannot be used .*refused"):
+        Place("ftp://127.0.0.1:9/runs")
 
 
 def test_a_copy_that_fails_is_tried_again_and_the_search_goes_on(tmp_path, quick, monkeypatch):
@@ -385,18 +451,43 @@ def test_a_copy_that_fails_is_tried_again_and_the_search_goes_on(tmp_path, quick
 
     def write(self: Place, name: str, data: bytes) -> None:
         if down.is_set() and not name.startswith("writers/"):
-            raise OSError("the network is down")
+            raise ValueError("whatever a library raises")
         plain(self, name, data)
+
+    def until(count: int) -> None:
+        end = time.monotonic() + 20
+        while len(said) < count and time.monotonic() < end:
+            time.sleep(0.01)
 
     monkeypatch.setattr(Place, "write", write)
     with opened(tmp_path / "run", place, note=said.append) as kept, search(tmp_path / "run", 2):
         kept.changed()
-        end = time.monotonic() + 20
-        while not said and time.monotonic() < end:
-            time.sleep(0.01)
+        until(1)
         down.clear()
-    assert "lags behind" in said[0] and len(said) == 1
-    assert place.appended("events.jsonl", place.contents()).count(b"\n") == 2
+        until(2)
+    assert "lags behind" in said[0] and "has caught up" in said[1] and len(said) == 2
+    assert log_of(place).count(b"\n") == 2
+
+
+def test_a_store_that_does_not_answer_delays_the_end_by_a_limit(tmp_path, monkeypatch):
+    for name in ("_LONG_S", "_LAST_S"):
+        monkeypatch.setattr(mirror, name, 0.2)
+    place, said, hang = Place(f"memory://hangs{time.monotonic_ns()}"), list[str](), threading.Event()
+    monkeypatch.setattr(Place, "write", lambda *_: hang.wait())
+    begin = time.monotonic()
+    with opened(tmp_path / "run", place, note=said.append), search(tmp_path / "run", 2):
+        pass
+    assert time.monotonic() - begin < 30
+    assert "waiting until" in said[0] and "lacks the last events" in said[1]
+    hang.set()
+
+
+def test_a_store_without_exclusive_creation_is_said(tmp_path, monkeypatch):
+    place, said = Place(f"memory://loose{time.monotonic_ns()}"), list[str]()
+    monkeypatch.setattr(Place, "create", lambda self, name, data: self.write(name, data) or True)
+    with opened(tmp_path / "run", place, note=said.append):
+        pass
+    assert "does not create files exclusively" in said[0]
 
 
 SEARCH = (
@@ -409,17 +500,18 @@ SEARCH = (
 def test_a_search_goes_on_on_another_machine(bucket, tmp_path, capsys, monkeypatch):
     """From the command line, through a bucket: the end is that of a search that stayed where it was."""
     store = f"{bucket}/searches"
-    for folder in ("here", "there", "alone"):
+    for folder in ("here", "there", "alone", "fetched"):
         (tmp_path / folder).mkdir()
     monkeypatch.chdir(tmp_path / "here")
     status, _, err = outcome(capsys, *SEARCH, "--candidates", "2", "--name", "it", "--store", store)
     assert status == 0, err
     shutil.rmtree(tmp_path / "here")
     monkeypatch.chdir(tmp_path / "there")
+    status, _, err = outcome(capsys, "evolve", "--name", "it", "--resume", "--candidates", "4", "--store", store)
+    assert status == 0 and "from its copy" in err, err
+    monkeypatch.chdir(tmp_path / "fetched")
     status, out, err = outcome(capsys, "runs", "fetch", f"{store}/it")
     assert status == 0 and f"--resume --store {store}" in out, err
-    status, _, err = outcome(capsys, "evolve", "--name", "it", "--resume", "--candidates", "4", "--store", store)
-    assert status == 0, err
     monkeypatch.chdir(tmp_path / "alone")
     for more in (("--candidates", "2", "--name", "it"), ("--name", "it", "--resume", "--candidates", "4")):
         status, _, err = outcome(capsys, *(SEARCH if "--resume" not in more else ("evolve",)), *more)
@@ -428,6 +520,9 @@ def test_a_search_goes_on_on_another_machine(bucket, tmp_path, capsys, monkeypat
     told = [[e.event for e in log if isinstance(e.event, Asked | Told)] for log in logs]
     assert told[0] == told[1] != []
     assert fetch(Place(f"{store}/it"), tmp_path / "there" / "runs" / "it") == 0
+    last = [read_log(tmp_path / folder / "runs" / "it" / "events.jsonl") for folder in ("there", "fetched")]
+    assert last[0] == last[1]
+    monkeypatch.chdir(tmp_path / "alone")
     status, _, err = outcome(capsys, *SEARCH, "--candidates", "2", "--name", "it", "--store", store)
     assert status == 2 and "holds a run already" in err
 
