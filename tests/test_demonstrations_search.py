@@ -30,7 +30,7 @@ from jaxreward.training import PPO
 from tests.silent import Silent
 from tests.substance import substance
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
+pytestmark = [pytest.mark.usefixtures("unoptimised", "unsynced"), pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

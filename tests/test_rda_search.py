@@ -27,7 +27,7 @@ from jaxreward.training import PPO, train
 from tests.careful_corridor import BACK, CarefulCorridor
 from tests.silent import Silent
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
+pytestmark = [pytest.mark.usefixtures("unoptimised", "unsynced"), pytest.mark.long]
 TASK = CarefulCorridor()
 RNG_OF = lambda _: np.random.default_rng(0)  # noqa: E731
 SETTINGS = EvolveSettings(

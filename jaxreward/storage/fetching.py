@@ -24,18 +24,13 @@ def fetch(place: Place, path: Path) -> int:
     """
     try:
         copy = latest(place)
-        if not copy.size(LOG):
-            message = f"there is no run at {place.address}: name the folder of one"
-            raise UnusableFile(message, place.address, FileProblem.MISSING)
-        how = relation(path, place, copy)
-        if how == "other":
-            raise UnusableFile(
-                f"{path} has other events than {place.address}: two processes went on with one run; name another "
-                "folder with --out",
-                path,
-                FileProblem.EXISTS,
-            )
-        return _fetched(place, path, copy) if how == "behind" else 0
+        while True:
+            try:
+                return _brought(place, path, copy)
+            except UnusableFile as error:
+                before, copy = copy, latest(place)
+                if error.problem is not FileProblem.DAMAGED or copy == before:
+                    raise  # else it was written meanwhile, and what nothing refers to any more was removed
     except files.NotAFile as error:
         message = (
             f"{error.filename} cannot be replaced ({error.strerror}): remove it, or name another folder with --out"
@@ -53,6 +48,21 @@ def fetch_if_there(place: Place, path: Path) -> int:
     except OSError as error:
         raise place.unreachable(error) from error
     return fetch(place, path)
+
+
+def _brought(place: Place, path: Path, copy: Snapshot) -> int:
+    if not copy.size(LOG):
+        message = f"there is no run at {place.address}: name the folder of one"
+        raise UnusableFile(message, place.address, FileProblem.MISSING)
+    how = relation(path, place, copy)
+    if how == "other":
+        raise UnusableFile(
+            f"{path} has other events than {place.address}: two processes went on with one run; name another folder "
+            "with --out",
+            path,
+            FileProblem.EXISTS,
+        )
+    return _fetched(place, path, copy) if how == "behind" else 0
 
 
 def _fetched(place: Place, path: Path, copy: Snapshot) -> int:

@@ -151,6 +151,23 @@ def test_a_later_checkpoint_is_fetched_where_nothing_was_logged_since(place, tmp
     assert fetch(place, two) == 0 and restored(two, "train-0.0") == [3, 3, 3], "this machine has trained on"
 
 
+def test_a_copy_may_be_fetched_while_it_is_written(place, tmp_path, monkeypatch):
+    path, plain = tmp_path / "run", Place.read
+    with opened(path, place) as kept, search(path, 1) as run:
+        kept.push()
+
+        def read(self: Place, name: str) -> bytes | None:
+            if name.startswith("files/"):
+                monkeypatch.setattr(Place, "read", plain)
+                run.append(asked(1))
+                kept.push()  # which joins the pieces of the log, and removes them
+            return plain(self, name)
+
+        monkeypatch.setattr(Place, "read", read)
+        fetch(place, tmp_path / "there")
+        assert len(read_log(tmp_path / "there" / "events.jsonl")) == 2
+
+
 def test_a_copy_is_at_any_moment_a_run(place, tmp_path, monkeypatch):
     """Whenever the copying is cut off, in the middle of writing a file too, what is there can be fetched, and what its
     events refer to is there; of the search inside it as well."""

@@ -15,7 +15,7 @@ from jaxreward.tasks import Task
 from jaxreward.training import PPO, Execution, train
 from tests.training.conftest import SEEDS, assert_close_trees, budget, params
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = [pytest.mark.usefixtures("unoptimised"), pytest.mark.long]
 
 EXPERT = Path(__file__).resolve().parents[2] / "interfaces" / "quadcopter_hover" / "expert.py"
 TINY = PPO.brax(envs=8, unroll=4, unrolls=2, minibatches=2, epochs=1, hidden=(16,), value_hidden=(16,))

@@ -29,7 +29,7 @@ from jaxreward.training.sac import Learned, gradient_step, new_agent
 from jaxreward.training.soft_networks import SoftActor, SoftCritic, both, init_soft
 from tests.training.conftest import BANK, FUSED, SEEDS, STEPWISE, assert_close_trees, budget, params
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = [pytest.mark.usefixtures("unoptimised"), pytest.mark.long]
 
 TINY = SAC(
     envs=8, unroll=4, updates=2, batch_size=16, replay=96, warmup=32, hidden=(8,), value_hidden=(8, 8),
