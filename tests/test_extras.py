@@ -138,7 +138,7 @@ def test_the_core_requires_what_is_imported_and_nothing_else():
     of_extras = set[str]().union(*(packages_of(name) for name in EXTRAS))
     core = named(PROJECT["dependencies"])
     assert imported() - set(COMES_WITH) - of_extras == core - {"chex"}  # that is for states of users
-    assert closure(PROJECT["dependencies"]) & of_extras == {"pygments"}  # by way of Rich
+    assert closure(PROJECT["dependencies"]) & of_extras == {"fsspec", "pygments"}  # by way of Orbax, and of Rich
 
 
 EVERY_MODULE = """
