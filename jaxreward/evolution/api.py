@@ -103,7 +103,7 @@ def run_search(
         settings.check()
         setup = Setup.of(settings, task, given=given)
     stop, path = stop or StopSignal(), settings.out / settings.run_name
-    place_of(settings)  # before there is a folder
+    place = place_of(settings)  # before there is a folder
     if not settings.resume:
         setup.proposer.prepare(watcher.note)  # before there is a folder
         if setup.judge is not None:
@@ -112,7 +112,7 @@ def run_search(
     own = nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)
     redact = Secrets(models=settings.llm.asked()).redact
     with (
-        _opened(settings, path) as run, copied(settings, stop, watcher.note) as changed,
+        _opened(settings, path) as run, copied(settings, place, stop, watcher.note) as changed,
         Tracker(settings.track, path, watcher.note, redact) as tracker, own as checking,
     ):  # fmt: skip
         if settings.resume:
@@ -164,8 +164,8 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
     if not isinstance(setup.proposer, ManualProposer):
         raise UserError(f"only --proposer manual can be asked for files; this run's is {settings.proposer}")
     _remember(settings, watcher)
-    stop = StopSignal()
-    with _opened(settings, path) as run, copied(settings, stop, watcher.note), Checker() as checker:
+    stop, place = StopSignal(), place_of(settings)
+    with _opened(settings, path) as run, copied(settings, place, stop, watcher.note), Checker() as checker:
         main = Evolution(run, settings, setup, checker, watcher, stop)
         end = main.spent()
         why = end.reason if end else "" if main.asks else "all requests are answered"

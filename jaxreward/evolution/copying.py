@@ -10,7 +10,7 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.reports.run_view import is_written
 from jaxreward.runs import StopSignal
 from jaxreward.sentences import mention
-from jaxreward.storage import Mirror, Place, fetch_if_there
+from jaxreward.storage import Mirror, Place, fetch
 
 
 def place_of(settings: EvolveSettings) -> Place | None:
@@ -33,14 +33,15 @@ def bring(settings: EvolveSettings) -> str:
     place, path = place_of(settings), settings.out / settings.run_name
     if place is None or is_written(path):
         return ""
-    fetched = fetch_if_there(place, path)
+    fetched = fetch(place, path, required=False)
     return f"fetched {fetched / 1e6:.1f} MB of {path} from its copy" if fetched else ""
 
 
 @contextmanager
-def copied(settings: EvolveSettings, stop: StopSignal, note: Callable[[str], None]) -> Iterator[Callable[[], None]]:
-    """Keeps the copy up, if one is kept; gives what is to be called after every event."""
-    place = place_of(settings)
+def copied(
+    settings: EvolveSettings, place: Place | None, stop: StopSignal, note: Callable[[str], None]
+) -> Iterator[Callable[[], None]]:
+    """Keeps the copy up, if there is a place for one; gives what is to be called after every event."""
     if place is None:
         yield lambda: None
         return

@@ -14,16 +14,21 @@ from jaxreward.storage.place import Place
 from jaxreward.storage.snapshot import LOG, Snapshot, content, joined, latest
 
 
-def fetch(place: Place, path: Path) -> int:
+def fetch(place: Place, path: Path, required: bool = True) -> int:
     """Bring the folder of a run up to its copy; how many bytes were fetched, 0 where it lacks nothing.
 
     The copy is as any run of somebody else: its files are read as data. A fetch that is interrupted is repeated.
+
+    Args:
+        required: False: where there is no run, nothing is done.
 
     Raises:
         UnusableFile: there is no run, its copy is damaged, or the folder has events that the copy does not.
     """
     try:
         copy = latest(place)
+        if not copy.size(LOG) and not required:
+            return 0
         while True:
             try:
                 return _brought(place, path, copy)
@@ -38,16 +43,6 @@ def fetch(place: Place, path: Path) -> int:
         raise UnusableFile(message, Path(str(error.filename)), FileProblem.WRONG_KIND) from error
     except OSError as error:
         raise place.unreachable(error) from error
-
-
-def fetch_if_there(place: Place, path: Path) -> int:
-    """Like `fetch`, and 0 where there is no run."""
-    try:
-        if not latest(place).size(LOG):
-            return 0
-    except OSError as error:
-        raise place.unreachable(error) from error
-    return fetch(place, path)
 
 
 def _brought(place: Place, path: Path, copy: Snapshot) -> int:

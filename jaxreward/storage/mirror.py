@@ -123,10 +123,10 @@ class Mirror:
         self._snapshot = snapshots.latest(self._place)
         self._require_ahead()
         self._bring_exchanges()
-        there = self._place.names(FILES)
-        for name in set(there) - self._snapshot.digests:  # of copyings that were cut off
-            self._place.delete(f"{FILES}/{name}")
-        self._known = self._snapshot.digests & set(there)
+        there = snapshots.digests_in(self._place)
+        for digest in there - self._snapshot.digests:  # of copyings that were cut off
+            self._place.delete(f"{FILES}/{digest}")
+        self._known = self._snapshot.digests & there
 
     def _require_ahead(self) -> None:
         """Require that a copy holds nothing of the run that its folder has not."""
@@ -197,7 +197,7 @@ class Mirror:
 
     def _require_all(self) -> None:
         """Copy again what is missing there: a writer whose place was taken may have removed it."""
-        missing = self._snapshot.digests - set(self._place.names(FILES))
+        missing = self._snapshot.digests - snapshots.digests_in(self._place)
         if missing:
             self._known -= missing
             self._seen.clear()

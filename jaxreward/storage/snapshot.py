@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.storage.place import Place
 
 FILES, SNAPSHOTS = "files", "snapshots"
+_DIGEST, _SNAPSHOT = re.compile(r"[0-9a-f]{64}"), re.compile(r"(\d{9})-[01]\.json")
 LOG = "events.jsonl"
 
 
@@ -70,8 +72,13 @@ def write(place: Place, snapshot: Snapshot, writer: int, count: int) -> None:
 def forget(place: Place, before: int) -> None:
     """Delete the snapshots of earlier writers."""
     for name in place.names(SNAPSHOTS):
-        if name[:9].isdigit() and int(name[:9]) < before:
+        if (found := _SNAPSHOT.fullmatch(name)) and int(found[1]) < before:
             place.delete(f"{SNAPSHOTS}/{name}")
+
+
+def digests_in(place: Place) -> set[str]:
+    """Of the contents that are there. What has another name is not of a copy."""
+    return {name for name in place.names(FILES) if _DIGEST.fullmatch(name)}
 
 
 def latest(place: Place) -> Snapshot:
@@ -83,8 +90,10 @@ def latest(place: Place) -> Snapshot:
     best, found = (-1, -1), Snapshot()
     for name in place.names(SNAPSHOTS):
         try:
+            if (number := _SNAPSHOT.fullmatch(name)) is None:
+                continue
             content: Any = json.loads(place.read(f"{SNAPSHOTS}/{name}") or b"")
-            order = int(name[:9]), int(content["count"])
+            order = int(number[1]), int(content["count"])
             if order > best:
                 best, found = order, _decoded(content)
         except (ValueError, TypeError, KeyError, AttributeError):
@@ -99,7 +108,7 @@ def _decoded(content: Any) -> Snapshot:
 
 def _piece(values: Any) -> Piece:
     digest, size = values
-    if not isinstance(digest, str) or len(digest) != 64 or not digest.isalnum():
+    if not _DIGEST.fullmatch(digest):
         raise ValueError("no digest")
     return Piece(digest, int(size))
 

@@ -381,10 +381,13 @@ def test_what_is_not_of_the_copy_is_left_alone(tmp_path):
         place = Place(f"file://{store}/again/it" if store == tmp_path else f"file://{store}/it")
         assert place.local
         place.local.mkdir(parents=True, exist_ok=True)
-        (place.local / "thesis.tex").write_text("mine")
+        mine = ["thesis.tex", "files/thesis.tex", "snapshots/000000000-thesis.json", "writers/thesis.json"]
+        for name in mine:
+            (place.local / name).parent.mkdir(exist_ok=True)
+            (place.local / name).write_text("mine")
         with opened(folder, place, new=folder.parent.name == "runs"), search(folder, 2):
             pass
-        assert (place.local / "thesis.tex").read_text() == "mine"
+        assert all((place.local / name).read_text() == "mine" for name in mine)
         assert len(read_log(folder / "events.jsonl")) == 2
 
 
