@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jaxreward.commands.help import overview
-from jaxreward.commands.output import refuse
+from jaxreward.commands.output import refuse, warnings_in_a_line
 from jaxreward.commands.table import SUMMARIES, commands_of
 from jaxreward.errors import UnknownName, UserError, did_you_mean, in_a_line, users_line
 from jaxreward.files import NotAFile
@@ -56,7 +56,8 @@ def _run(args: list[str]) -> int:
         print(versions()["jaxreward"])
         return 0
     try:
-        return _command(name, words)
+        with warnings_in_a_line(name):
+            return _command(name, words)
     except UserError as error:
         return refuse(name, str(error))
     except KeyboardInterrupt:

@@ -22,6 +22,10 @@ FAILED_EXIT_CODE = 1
 """Exit code of a command that ran and whose result is negative."""
 
 
+class JaxrewardWarning(UserWarning):
+    """Something of a run that its user should know, and that does not stop it. Commands print it in one line."""
+
+
 class UserError(Exception):
     """A mistake of the user: one clear sentence with the remedy.
 

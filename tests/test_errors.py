@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from pathlib import Path
 
 import pytest
 
+from jaxreward.commands.output import warnings_in_a_line
 from jaxreward.errors import (
     CallProblem,
     ChangedSetting,
     EndCause,
     FileProblem,
     InvalidSetting,
+    JaxrewardWarning,
     MissingPackage,
     ProposerStopped,
     UnknownName,
@@ -61,3 +64,12 @@ def test_the_problem_of_a_file_follows_from_the_error_of_reading_it(tmp_path: Pa
             read_text(tmp_path / name)
         assert problem_of(error.value) is problem
     assert problem_of(PermissionError(13, "Permission denied")) is FileProblem.UNREADABLE
+
+
+@pytest.mark.filterwarnings("always:of a worker")
+def test_a_command_prints_warnings_of_this_package_in_a_line(capsys):
+    with warnings_in_a_line("evolve"):
+        warnings.warn("of a worker:\n  gone", JaxrewardWarning, stacklevel=1)
+        with pytest.warns(UserWarning, match="of something else"):
+            warnings.warn("of something else", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "jaxreward evolve: warning: of a worker: gone\n"

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jaxreward.errors import USAGE_EXIT_CODE
+from jaxreward.errors import USAGE_EXIT_CODE, JaxrewardWarning
 from jaxreward.formatting import mapped, printable
 
 if TYPE_CHECKING:
@@ -25,6 +28,24 @@ def refuse(command: str, sentence: str) -> int:
     """Print in one line why a command does not go on; returns the exit status."""
     print(printable(f"jaxreward {command}: {' '.join(sentence.split())}"), file=sys.stderr)
     return USAGE_EXIT_CODE
+
+
+@contextmanager
+def warnings_in_a_line(command: str) -> Iterator[None]:
+    """Print the warnings of this package as sentences of the command, without the place in the code."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, JaxrewardWarning):
+            print(printable(f"jaxreward {command}: warning: {' '.join(str(message).split())}"), file=sys.stderr)
+        else:
+            shown(message, category, *where, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = shown
 
 
 def print_json(value: dict[str, Any]) -> None:

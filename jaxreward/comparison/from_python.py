@@ -18,7 +18,7 @@ from jaxreward.comparison.outcome import Gathered, conclude, gather
 from jaxreward.comparison.running import examine, hiding, keep, work
 from jaxreward.comparison.shards import read_shards
 from jaxreward.config import label_of, with_values
-from jaxreward.errors import InvalidSetting, errors_in_python
+from jaxreward.errors import InvalidSetting, JaxrewardWarning, errors_in_python
 from jaxreward.evolution.from_python import raise_stopped
 from jaxreward.evolution.learner_options import named_learner, require_one_learner
 from jaxreward.evolution.presets import quick_learner
@@ -91,7 +91,7 @@ def compare(
         conclude(chosen, unfinished, PlainConsole(quiet=True))
     told = {cell.cell: in_python(cell.reason) for cell in unfinished}
     for cell, reason in told.items():
-        warnings.warn(f"{cell} is not finished: {reason}", stacklevel=2)
+        warnings.warn(f"{cell} is not finished: {reason}", JaxrewardWarning, stacklevel=2)
     return Comparison(chosen.out, chosen.grid(), chosen.own_tasks, told)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxreward.config import is_file
-from jaxreward.errors import EndCause, FileProblem, UnusableFile, errors_in_python
+from jaxreward.errors import EndCause, FileProblem, JaxrewardWarning, UnusableFile, errors_in_python
 from jaxreward.evolution.api import run_search
 from jaxreward.evolution.copying import bring
 from jaxreward.evolution.file_code import code_of, require_same_code
@@ -139,7 +139,9 @@ def searched(
     if outcome.cause is EndCause.SIGNAL:
         raise_stopped(stop, f"{outcome.path} is paused: the same call goes on, jaxreward.open_run reads it")
     if outcome.exit_code:
-        warnings.warn(f"{outcome.path} stopped before its end: {in_python(outcome.reason)}", stacklevel=3)
+        warnings.warn(
+            f"{outcome.path} stopped before its end: {in_python(outcome.reason)}", JaxrewardWarning, stacklevel=3
+        )
     return SearchRun(outcome.path, task)
 
 

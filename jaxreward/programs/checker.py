@@ -15,7 +15,7 @@ from typing import Any
 
 from jaxreward import files
 from jaxreward.devices import cores
-from jaxreward.errors import InvalidSetting, UnusableFile, problem_of, why_unreadable
+from jaxreward.errors import InvalidSetting, JaxrewardWarning, UnusableFile, problem_of, why_unreadable
 from jaxreward.function_source import source_of
 from jaxreward.programs.constants import FloatLiteral
 from jaxreward.programs.flops import Cost
@@ -245,7 +245,9 @@ class Checker:
             raise NoSandbox(sandbox["reason"])
         if not self._warned:
             self._warned = True
-            warnings.warn(f"programs are executed without a sandbox: {sandbox['reason']}", stacklevel=5)
+            warnings.warn(
+                f"programs are executed without a sandbox: {sandbox['reason']}", JaxrewardWarning, stacklevel=5
+            )
         return False
 
     def _checked(

@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxreward import files
 from jaxreward.config import parse_json
-from jaxreward.errors import FileProblem, UnusableFile
+from jaxreward.errors import FileProblem, JaxrewardWarning, UnusableFile
 from jaxreward.runs.disk import explain_full_disk, write_atomic
 from jaxreward.runs.run import check_name
 
@@ -88,7 +88,7 @@ class Checkpoints:
                 return what(path)
             except Exception as error:  # orbax and its storage raise many types for a damaged directory
                 reason = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-                warnings.warn(f"checkpoint {path} is ignored ({reason})", stacklevel=2)
+                warnings.warn(f"checkpoint {path} is ignored ({reason})", JaxrewardWarning, stacklevel=2)
         return None
 
     def copy(self, tag: str, to: str) -> bool:

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from jaxreward import files
 from jaxreward.config import Garbled, Malformed, parse_json
-from jaxreward.errors import FileProblem, UnusableFile, why_unreadable
+from jaxreward.errors import FileProblem, JaxrewardWarning, UnusableFile, why_unreadable
 from jaxreward.formatting import printable, shortened
 from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter, json_ready
@@ -273,7 +273,11 @@ def _take_lock(path: Path) -> int:
             FileProblem.IN_USE,
         ) from error
     except OSError as error:
-        warnings.warn(f"{path.parent} has a file system without locks ({error}): start no second writer", stacklevel=3)
+        warnings.warn(
+            f"{path.parent} has a file system without locks ({error}): start no second writer",
+            JaxrewardWarning,
+            stacklevel=3,
+        )
     try:
         with explain_full_disk(path):
             os.ftruncate(lock, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -15,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxreward.errors import JaxrewardWarning
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, metric_names, progress_names
@@ -283,6 +285,9 @@ class PopulationTraining:
                         lost[job.index] += 1
                         if lost[job.index] == _LOSSES:
                             raise WorkersLost(job.index, _LOSSES, error) from error
+                        warnings.warn(
+                            f"a worker is lost ({error}): its chunk goes on elsewhere", JaxrewardWarning, stacklevel=2
+                        )
                         running[self.executor.submit(job, supervisor)] = job
         except BaseException:  # a failure of one job, or Ctrl-C here: the others stop at their next update
             self._failed.set()

@@ -25,7 +25,7 @@ from typing import Any
 
 import jax
 
-from jaxreward.errors import MissingPackage, UserError
+from jaxreward.errors import JaxrewardWarning, MissingPackage, UserError
 from jaxreward.training.compiled import Cache
 from jaxreward.training.executor import Done, ExecutorLost, Job, Supervisor, WorkerLost
 from jaxreward.training.ray_cluster import begin_ray, by_value, difference, first_line
@@ -282,7 +282,7 @@ class RayExecutor:
     def _failed(self, why: str) -> None:
         """A worker did not begin: that is said once, and tried again ever later."""
         if self._seats and why != self._told and not self._closed.is_set():
-            warnings.warn(why, stacklevel=2)
+            warnings.warn(why, JaxrewardWarning, stacklevel=2)
             self._told = why
         self._failure, self._grow_s = why, min(2.0 * self._grow_s, _SLOWEST_GROW_S)
 
@@ -335,7 +335,7 @@ class RayExecutor:
                 self._ray.get(self._mailbox.stop.remote(stop))
             manned = time.monotonic() if self._seats or not self._orders else manned
             if time.monotonic() - manned > _ALONE_S:
-                warnings.warn("the Ray cluster has no worker now: waiting for one", stacklevel=2)
+                warnings.warn("the Ray cluster has no worker now: waiting for one", JaxrewardWarning, stacklevel=2)
                 manned = float("inf")
             if time.monotonic() - grown > self._grow_s:
                 self._grow()

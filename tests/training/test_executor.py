@@ -121,15 +121,16 @@ def test_a_chunk_whose_worker_was_lost_is_submitted_again(corridor, four, tiny, 
     twice."""
     engine, reports = Losing(losses=2), list[Progress]()
     store = Memory() if saved else None
-    found = train(
-        corridor,
-        four,
-        tiny,
-        progress=reports.append,
-        checkpointing=store and Checkpointing(store, every_s=0.0),
-        execution=Execution(executor=engine),
-        **budget(tiny),
-    )
+    with pytest.warns(UserWarning, match=r"is lost \(its machine was taken away\): its chunk goes on elsewhere"):
+        found = train(
+            corridor,
+            four,
+            tiny,
+            progress=reports.append,
+            checkpointing=store and Checkpointing(store, every_s=0.0),
+            execution=Execution(executor=engine),
+            **budget(tiny),
+        )
     assert engine.submitted == [(0, 0), (1, 0), (1, 0), (1, 0)]
     assert found.chunks == (2, 2)
     agree(found, alone)
@@ -137,6 +138,7 @@ def test_a_chunk_whose_worker_was_lost_is_submitted_again(corridor, four, tiny, 
     assert max(p.steps for p in reports) == found.env_steps == reports[-1].total
 
 
+@pytest.mark.filterwarnings("ignore:a worker is lost")
 def test_a_chunk_lost_after_a_rung_restarts_at_the_rung(corridor, four, tiny, alone):
     engine, rung = Losing(losses=1, first=2), Rung(2 * tiny.batch)
     found = train(corridor, four, tiny, rungs=[rung], execution=Execution(executor=engine), **budget(tiny))
@@ -146,6 +148,7 @@ def test_a_chunk_lost_after_a_rung_restarts_at_the_rung(corridor, four, tiny, al
     np.testing.assert_allclose(found.success_curve, with_points.success_curve, atol=0.13)
 
 
+@pytest.mark.filterwarnings("ignore:a worker is lost")
 def test_three_lost_workers_of_one_chunk_end_the_training(corridor, four, tiny):
     with pytest.raises(WorkersLost) as error:
         train(corridor, four, tiny, execution=Execution(executor=Losing(losses=9)), **budget(tiny))

@@ -36,7 +36,9 @@ from tests.training.test_bookkeeping import Memory
 from tests.training.test_executor import REWARDS, TEXT
 
 # Ray begins nodes by a function between fork and exec
-pytestmark = pytest.mark.filterwarnings("ignore:os.fork", "ignore:.*_at_fork:pytest.PytestUnraisableExceptionWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:os.fork", "ignore:.*_at_fork:pytest.PytestUnraisableExceptionWarning", "ignore:a worker is lost"
+)
 
 KEY_DOOR = Path(__file__).parents[1] / "tasks" / "key_door.py"
 

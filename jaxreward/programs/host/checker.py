@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jaxreward.devices import cores
-from jaxreward.errors import UserError
+from jaxreward.errors import JaxrewardWarning, UserError
 from jaxreward.programs.host.program import Array, TextProgram, digest_of
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.process import Lost, NoSandbox, Process
@@ -159,7 +159,9 @@ class TextChecker:
         with self._warning:
             if not self._warned:
                 self._warned = True
-                warnings.warn(f"programs are executed without a sandbox: {sandbox['reason']}", stacklevel=4)
+                warnings.warn(
+                    f"programs are executed without a sandbox: {sandbox['reason']}", JaxrewardWarning, stacklevel=4
+                )
         return False
 
     def _program(self, pair: _Pair, source: str, sandboxed: bool) -> TextProgram:
