@@ -6,10 +6,12 @@ import importlib.machinery
 import logging
 import os
 import signal
+import socket
 import sys
 import sysconfig
 import threading
 import warnings
+from pathlib import Path
 
 from jaxreward.errors import InvalidSetting
 
@@ -28,10 +30,45 @@ def by_value(module: str) -> None:
         cloudpickle.register_pickle_by_value(sys.modules[module])
 
 
+_ANSWERS_S = 10.0
+"""Seconds in which the head of a cluster takes a connection."""
+
+
+def cluster_at(address: str | None) -> str:
+    """Where `ray.init` is to look for a cluster; `local` for a new one, where none is named.
+
+    Ray itself would join the cluster that was begun last on this machine where none is named, and asks one that is gone
+    for a quarter of an hour.
+
+    Raises:
+        InvalidSetting: nothing listens there.
+    """
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    if address == "auto":
+        address = os.environ.get("RAY_ADDRESS") or _begun_last() or address
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal() and "/" not in host:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWERS_S).close()
+        except OSError as error:
+            message = f"there is no Ray cluster at {address} ({error.strerror or error}): ray start --head begins one"
+            raise InvalidSetting(message, "ray_address") from error
+    return address
+
+
+def _begun_last() -> str:
+    """The address of the cluster that was begun last on this machine, which may be gone; empty if Ray knows none."""
+    try:
+        return Path(os.environ.get("RAY_TMPDIR", "/tmp"), "ray", "ray_current_cluster").read_text().strip()
+    except (OSError, UnicodeError):
+        return ""
+
+
 def begin_ray(address: str | None) -> None:
     """Begin a cluster, or join one; signals stay with those who handle them, of which Ray takes SIGTERM."""
     import ray
 
+    address = cluster_at(address)
     of_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
     try:
@@ -39,7 +76,7 @@ def begin_ray(address: str | None) -> None:
             warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     except Exception as error:
-        where = f"at {address}" if address else "on this machine"
+        where = "on this machine" if address == "local" else f"at {address}"
         message = f"there is no Ray cluster {where}, or it cannot be begun: {_causes(error)}"
         raise InvalidSetting(message, "ray_address") from error
     finally:

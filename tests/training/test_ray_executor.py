@@ -6,6 +6,7 @@ import asyncio
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -28,7 +29,7 @@ from jaxreward.runs import fold, read_log
 from jaxreward.tasks import make_task_of
 from jaxreward.training import Checkpointing, Execution, Interrupted, Progress, Rung, train
 from jaxreward.training.executor import WorkersLost
-from jaxreward.training.ray_cluster import by_value, difference
+from jaxreward.training.ray_cluster import by_value, cluster_at, difference
 from jaxreward.training.ray_executor import RayExecutor
 from jaxreward.training.ray_worker import Mailbox, _pickled, versions
 from tests.training.conftest import assert_close_trees, budget
@@ -116,6 +117,26 @@ def test_what_workers_cannot_import_is_sent_as_text():
     finally:
         del sys.modules["a_file_of_mine"]
     assert pickle.loads(text).horizon == 3
+
+
+def test_an_address_where_nothing_listens_is_refused_at_once(tmp_path, monkeypatch):
+    """Ray would ask there for minutes, and would join what was begun last on the machine where no address is given."""
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        alive = f"127.0.0.1:{head.getsockname()[1]}"
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            gone = f"127.0.0.1:{other.getsockname()[1]}"
+        monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+        monkeypatch.delenv("RAY_ADDRESS", raising=False)
+        assert (cluster_at(None), cluster_at(alive), cluster_at("auto")) == ("local", alive, "auto")
+        last = tmp_path / "ray" / "ray_current_cluster"
+        last.parent.mkdir()
+        last.write_text(f"{gone}\n")
+        assert cluster_at(None) == "local"
+        for address in ("auto", gone):
+            with pytest.raises(InvalidSetting, match=rf"there is no Ray cluster at {gone} \(Connection refused\)"):
+                cluster_at(address)
+        monkeypatch.setenv("RAY_ADDRESS", alive)
+        assert (cluster_at(None), cluster_at("auto")) == (alive, alive)
 
 
 @pytest.mark.parametrize("option", [{"ray_address": "auto"}, {"ray_workers": 2}])
