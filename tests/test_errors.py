@@ -66,10 +66,22 @@ def test_the_problem_of_a_file_follows_from_the_error_of_reading_it(tmp_path: Pa
     assert problem_of(PermissionError(13, "Permission denied")) is FileProblem.UNREADABLE
 
 
-@pytest.mark.filterwarnings("always:of a worker")
-def test_a_command_prints_warnings_of_this_package_in_a_line(capsys):
-    with warnings_in_a_line("evolve"):
-        warnings.warn("of a worker:\n  gone", JaxrewardWarning, stacklevel=1)
-        with pytest.warns(UserWarning, match="of something else"):
-            warnings.warn("of something else", UserWarning, stacklevel=1)
-    assert capsys.readouterr().err == "jaxreward evolve: warning: of a worker: gone\n"
+def test_a_command_prints_warnings_of_this_package_in_a_line_each_time(capsys):
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        shown = warnings.showwarning
+        with warnings_in_a_line("evolve"):
+            for _ in range(2):
+                warnings.warn("of a worker:\n  gone", JaxrewardWarning, stacklevel=1)
+            with pytest.warns(UserWarning, match="of something else"):
+                warnings.warn("of something else", UserWarning, stacklevel=1)
+        assert capsys.readouterr().err == 2 * "jaxreward evolve: warning: of a worker: gone\n"
+        assert warnings.showwarning is shown
+
+
+def test_a_filter_of_the_user_comes_first(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", JaxrewardWarning)
+        with warnings_in_a_line("evolve"):
+            warnings.warn("of a worker", JaxrewardWarning, stacklevel=1)
+    assert capsys.readouterr().err == ""

@@ -32,7 +32,8 @@ def refuse(command: str, sentence: str) -> int:
 
 @contextmanager
 def warnings_in_a_line(command: str) -> Iterator[None]:
-    """Print the warnings of this package as sentences of the command, without the place in the code."""
+    """Print the warnings of this package as sentences of the command, without the place in the code, and each time:
+    the second lost worker too. Filters of the user's come first."""
     shown = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -41,11 +42,10 @@ def warnings_in_a_line(command: str) -> Iterator[None]:
         else:
             shown(message, category, *where, **more)
 
-    warnings.showwarning = show
-    try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", JaxrewardWarning, append=True)
+        warnings.showwarning = show
         yield
-    finally:
-        warnings.showwarning = shown
 
 
 def print_json(value: dict[str, Any]) -> None:

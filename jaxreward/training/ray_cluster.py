@@ -38,7 +38,7 @@ def cluster_at(address: str | None) -> str:
     """Where `ray.init` is to look for a cluster; `local` for a new one, where none is named.
 
     Ray itself would join the cluster that was begun last on this machine where none is named, and asks one that is gone
-    for a quarter of an hour.
+    for many minutes.
 
     Raises:
         InvalidSetting: nothing listens there.
