@@ -25,7 +25,7 @@ GAMES = ["flappy_bird", "snake", "tetris"]
 REAL = [folder for folder in TASKS if folder not in (*GRIDS, *GAMES)]
 NOT_SEARCHED = {"ant", "ant_lie_down", "ant_patrol_return", "ball_roll", "door_open", "flappy_bird",
                 "go1_push_recovery", "hopper", "humanoid", "package_push", "panda_cabinet", "panda_push",
-                "quadruped_velocity", "snake", "tetris", "walker2d"}  # fmt: skip
+                "peg_insert", "quadruped_velocity", "snake", "tetris", "walker2d"}  # fmt: skip
 NOT_TRAINED = {"humanoid"}
 PATHS = sorted(ROOT.glob("*/*.py"))
 

@@ -47,6 +47,7 @@ _TASKS: dict[str, Entry] = {
     "panda-cabinet": Entry("robots.cabinet", "PandaCabinet"),
     "panda-push": Entry("robots.push", "PandaPush"),
     "panda-tracking": Entry("robots.panda", "PandaTracking"),
+    "peg-insert": Entry("robots.peg", "PegInsert"),
     "quadcopter-hover": Entry("robots.quadcopter", "QuadcopterHover"),
     "quadruped-velocity": Entry("robots.quadruped", "QuadrupedVelocity"),
     "reacher": Entry("brax.small", "Reacher"),

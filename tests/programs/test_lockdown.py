@@ -129,6 +129,7 @@ def test_the_same_acts_succeed_outside_the_sandbox(tmp_path):
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.long
 def test_a_dead_hanging_flooding_or_lying_helper_costs_one_candidate():
     """Each ends in a failure of stage `killed`, and the next program is checked as if nothing had been."""
     forged = frame({"observation": {"ins": [], "nodes": [["eval", {}, [], 1]], "outs": [0]}, "terms": []})

@@ -142,6 +142,8 @@ def near_the_goal(task: Any, state: Any, far: float, rng: np.random.Generator) -
         place[0] = 1.9 + 0.1 * (1.0 - far)
     elif task.name == "package-push":
         place[3:5] = np.asarray(info["goal_pos"]) + far * 0.15 * flat[:2]
+    elif task.name == "peg-insert":
+        place = np.array([float(info["hole_x"]), 0.15 + 0.16 - 0.09 - 0.01 * (1.0 - far), 0.0])
     elif task.name == "panda-push":
         place[9:11] = np.asarray(info["goal_pos"])[:2] + far * 0.05 * flat[:2]
     else:

@@ -372,6 +372,7 @@ def test_an_episode_that_follows_another_is_new_in_full(name, monkeypatch):
     an_end_makes_all_new(seen_across_an_end(task), NEW[name], DRAWN[name])
 
 
+@pytest.mark.long
 def test_states_after_a_reset_and_after_a_step_are_alike(stepped):
     for task, step, reset in stepped.values():
         first = reset(jax.random.key(7))
