@@ -192,8 +192,8 @@ def judge_of(settings: EvolveSettings, strategy: SearchStrategy[Any], described:
     if instruction is None or not (instruction.subtasks or who in ("model", *PEOPLE)):
         raise InvalidSetting(
             f"the strategy {settings.strategy} is for tasks with an instruction() and its subtasks, and {name} has "
-            "none: choose door-open, package-push, ball-roll, peg-insert, cube-place, cube-stack, panda-push or "
-            "panda-cabinet, add one (docs/add_a_task.md), or choose another strategy",
+            "none: choose door-open, package-push, ball-roll, peg-insert, panda-push or panda-cabinet, "
+            "add one (docs/add_a_task.md), or choose another strategy",
             "task",
             "strategy",
         )

@@ -39,8 +39,6 @@ _TASKS: dict[str, Entry] = {
     "ant-lie-down": Entry("brax.ant_tasks", "AntLieDown"),
     "ant-patrol-return": Entry("brax.ant_tasks", "AntPatrolReturn"),
     "ball-roll": Entry("robots.ball", "BallRoll"),
-    "cube-place": Entry("robots.place", "CubePlace"),
-    "cube-stack": Entry("robots.stack", "CubeStack"),
     "door-open": Entry("robots.door", "DoorOpen"),
     "flappy-bird": Entry("games.flappy", "FlappyBird", real=False),
     "go1-push-recovery": Entry("robots.go1", "Go1PushRecovery"),

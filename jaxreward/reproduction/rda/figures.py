@@ -17,16 +17,7 @@ from jaxreward.reproduction.rda.picture import Bar, draw_bars
 from jaxreward.reproduction.rda.published import FIGURE_4, FIGURE_7A, FIGURE_7B, Rates
 from jaxreward.reproduction.searches import FRESH, OwnInterfaces, TrainedSearch, fresh_alignment, fresh_score
 
-TASKS = (
-    "package-push",
-    "door-open",
-    "ball-roll",
-    "peg-insert",
-    "cube-place",
-    "cube-stack",
-    "panda-push",
-    "panda-cabinet",
-)
+TASKS = ("package-push", "door-open", "ball-roll", "peg-insert", "panda-push", "panda-cabinet")
 SEEDS = 5
 """Of the final training."""
 SAMPLES = 4
