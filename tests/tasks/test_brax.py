@@ -181,6 +181,7 @@ def test_the_humanoids_motors_take_0_4_of_an_action():
 # ---- pictures
 
 
+@pytest.mark.long
 def test_a_state_has_a_picture_or_the_reason_why_not():
     play = played("hopper")
     lane = [jax.tree.map(lambda x, t=t: x[0, t], play.states) for t in (0, STEPS - 1)]
@@ -228,6 +229,7 @@ def test_views_contain_no_reward_and_every_array_is_documented(name, task_of):
     assert all(joints.joint(k).name in words for k in range(joints.njnt)) and "inf" not in words
 
 
+@pytest.mark.long
 def test_the_root_of_a_free_body_is_where_its_words_say():
     views = played("ant").next_views
     np.testing.assert_allclose(views.q[..., :3], views.x.pos[..., 0, :], atol=1e-5)

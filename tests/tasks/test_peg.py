@@ -123,6 +123,7 @@ def rammed(state: Any) -> list[float]:
     return [*np.clip([float(state.info["to_mouth"][0]) / 0.02, -1.0, -float(state.info["tilt"]) / 0.1], -1.0, 1.0)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("script", "gentle"), [(gently, True), (rammed, False)])
 def test_success_does_not_say_how_the_peg_went_in(step, script, gentle):
     for key in range(3):

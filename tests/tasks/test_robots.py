@@ -294,6 +294,7 @@ def test_physics_are_those_of_mujoco(stepped, name, steps, atol):
         np.testing.assert_allclose(state.info["gripper_pos"], host.site("gripper").xpos, atol=atol)
 
 
+@pytest.mark.long
 def test_a_push_moves_the_robot_as_in_mujoco(stepped):
     """The first, from standing, and three steps after it."""
     task, step, reset = stepped["go1-push-recovery"]
@@ -381,6 +382,7 @@ def test_states_after_a_reset_and_after_a_step_are_alike(stepped):
         assert [x.dtype for x in jax.tree.leaves(first)] == [x.dtype for x in jax.tree.leaves(later)]
 
 
+@pytest.mark.long
 def test_a_broken_simulation_ends_the_episode(stepped):
     for name in TASKS:
         task, step, reset = stepped[name]

@@ -17,7 +17,7 @@ from jaxreward.training.plan import first_chunk
 from jaxreward.training.population import Population, padded_sizes
 from tests.training.conftest import FAST, SEEDS, STEPWISE, assert_close_trees, budget, params
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = [pytest.mark.usefixtures("unoptimised"), pytest.mark.long]
 
 
 class Memory:
@@ -35,7 +35,6 @@ class Memory:
         return self.trees.get(tag)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("stop_at", [1, 2, 5])
 def test_a_resumed_training_equals_an_uninterrupted_one(easy, mixed, tiny, stop_at):
     """Stopped before any update and taken up again: bitwise the same, curves included."""
@@ -138,7 +137,6 @@ def test_survivors_of_a_rung_equal_an_uninterrupted_training(whole, passed):
         assert_close_trees(params(whole, k), params(passed, k), atol=1e-6)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("execution", [FAST, STEPWISE])
 def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch, execution):
     """With a threshold between the candidates' successes, the rest trains on in a smaller chunk. Stepwise
@@ -165,7 +163,6 @@ def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch
         assert np.isnan(cut.success_curve[k, :, -1]).all()
 
 
-@pytest.mark.long
 def test_survivors_of_halving_and_pruning_are_those_of_an_uninterrupted_training(
     easy, mixed, tiny, whole, passed, monkeypatch
 ):
@@ -211,7 +208,6 @@ def test_seeds_added_later_equal_seeds_trained_at_once(easy, mixed, tiny, passed
         assert len(joined.feedback(row).terms) == len(at_once.feedback(k).terms)
 
 
-@pytest.mark.long
 def test_a_checkpoint_of_another_task_is_not_restored(tiny, tmp_path):
     """The same name, but other options or another file."""
     file, text = tmp_path / "mine.py", (
@@ -249,7 +245,6 @@ def test_a_checkpoint_of_another_task_is_not_restored(tiny, tmp_path):
     assert store.restored == 2, "the same task, made again, is the same"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "learner",
     [

@@ -21,6 +21,8 @@ from tests.training.conftest import BANK, FAST, FUSED, SEEDS, STEPWISE, assert_c
 ROOT = Path(__file__).resolve().parents[2]
 IDENTITIES = ("test_identities.py", "test_robot_identities.py", "test_bank.py")
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
@@ -42,7 +44,6 @@ def test_a_candidate_trained_together_equals_itself_alone(easy, mixed, tiny, fus
     assert_close_trees(params(fused, 1), params(alone, 0))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("execution", [FAST, *(pytest.param(e, marks=pytest.mark.slow) for e in (STEPWISE, BANK))])
 def test_collectors_and_compilations_agree(easy, mixed, tiny, fused, execution: Execution):
     other = train(easy, mixed[:6:2], tiny, execution=execution, **budget(tiny))
