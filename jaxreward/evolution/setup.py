@@ -36,6 +36,7 @@ from jaxreward.runs.disk import write_atomic
 from jaxreward.search import SearchStrategy, make_strategy
 from jaxreward.sentences import Sentence, mention
 from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of, require_sound
+from jaxreward.tasks.registry import INSTRUCTED
 from jaxreward.training import Learner
 
 # The copy of a given observation in the folder of a run.
@@ -192,8 +193,8 @@ def judge_of(settings: EvolveSettings, strategy: SearchStrategy[Any], described:
     if instruction is None or not (instruction.subtasks or who in ("model", *PEOPLE)):
         raise InvalidSetting(
             f"the strategy {settings.strategy} is for tasks with an instruction() and its subtasks, and {name} has "
-            "none: choose door-open, package-push, ball-roll, peg-insert, panda-push or panda-cabinet, "
-            "add one (docs/add_a_task.md), or choose another strategy",
+            f"none: choose {', '.join(INSTRUCTED[:-1])} or {INSTRUCTED[-1]}, add one (docs/add_a_task.md), or choose "
+            "another strategy",
             "task",
             "strategy",
         )

@@ -62,6 +62,9 @@ _TASKS: dict[str, Entry] = {
 }
 
 
+INSTRUCTED = ("package-push", "door-open", "ball-roll", "peg-insert", "panda-push", "panda-cabinet")
+"""Tasks with an instruction."""
+
 LIBRARIES = ("brax", "gymnax", "jumanji", "playground")
 """Other libraries whose environments are tasks by the name `<library>/<environment>`."""
 

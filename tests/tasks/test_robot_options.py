@@ -18,6 +18,7 @@ from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableF
 from jaxreward.tasks import document_state, make_task, make_task_of, options_of, rendering
 from jaxreward.tasks.brax.environment import Motion, sound
 from jaxreward.tasks.metrics import Reached
+from jaxreward.tasks.registry import INSTRUCTED
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
 from jaxreward.tasks.robots.physics import InvalidModel
 from jaxreward.views import view_shapes
@@ -213,6 +214,10 @@ def test_no_phrase_is_the_tasks_own_reward(robots, name):
             paid = np.asarray(jax.vmap(lambda v, f=fragment: names[f.name](v, action, v))(view))
             alike = np.ptp(paid) > 0 and np.array_equal(paid == paid.max(), sparse == 1) and len(np.unique(paid)) == 2
             assert not alike, fragment.name
+
+
+def test_the_tasks_with_an_instruction_are_those_that_are_offered(robots):
+    assert {name for name, task in robots.items() if hasattr(task, "instruction")} == set(INSTRUCTED)
 
 
 def test_the_horizon_of_a_vocabulary_is_the_tasks(robots):

@@ -16,8 +16,8 @@ from jaxreward.reproduction.layout import Figure, Published, ResultTable, Row
 from jaxreward.reproduction.rda.picture import Bar, draw_bars
 from jaxreward.reproduction.rda.published import FIGURE_4, FIGURE_7A, FIGURE_7B, Rates
 from jaxreward.reproduction.searches import FRESH, OwnInterfaces, TrainedSearch, fresh_alignment, fresh_score
+from jaxreward.tasks.registry import INSTRUCTED
 
-TASKS = ("package-push", "door-open", "ball-roll", "peg-insert", "panda-push", "panda-cabinet")
 SEEDS = 5
 """Of the final training."""
 SAMPLES = 4
@@ -80,7 +80,7 @@ class RDAEntry(Entry):
 
     budget: ClassVar[Budget] = Budget(seeds=3, steps=0, candidates=CANDIDATES)
     folder: ClassVar[str] = "rda"
-    parts: ClassVar[tuple[str, ...]] = TASKS
+    parts: ClassVar[tuple[str, ...]] = INSTRUCTED
     heading: ClassVar[str]
 
     @abstractmethod

@@ -15,6 +15,7 @@ from jaxreward.tasks.metrics import Reached, WithExtraMetrics
 from jaxreward.tasks.robots.bringing import Bringing
 from jaxreward.tasks.robots.manner_metrics import AtEnd, Both, KeptPath, Most
 from jaxreward.tasks.robots.physics import Data
+from jaxreward.tasks.robots.planar import turned
 from jaxreward.tasks.robots.state import RobotState, RobotView
 from jaxreward.tasks.robots.wheels_base import (
     HAND,
@@ -25,7 +26,6 @@ from jaxreward.tasks.robots.wheels_base import (
     WHEELS_WORDS,
     WheelsTask,
     hands,
-    turned,
 )
 
 NEAR = 0.25

@@ -13,6 +13,7 @@ from jaxreward.records import Instruction, Subgoals, Vocabulary
 from jaxreward.tasks.metrics import Reached, WithExtraMetrics
 from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, Never, Slow
 from jaxreward.tasks.robots.physics import Data
+from jaxreward.tasks.robots.planar import outside, turned
 from jaxreward.tasks.robots.state import RobotState, RobotView
 from jaxreward.tasks.robots.wheels_base import (
     HAND,
@@ -23,8 +24,6 @@ from jaxreward.tasks.robots.wheels_base import (
     WHEELS_WORDS,
     WheelsTask,
     hands,
-    outside,
-    turned,
 )
 
 WALL = 1.3

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxreward.records import Instruction, Subgoals, Vocabulary
 from jaxreward.tasks.metrics import WithExtraMetrics
 from jaxreward.tasks.robots.physics import Data
+from jaxreward.tasks.robots.planar import outside, turned
 from jaxreward.tasks.robots.pushing import Pushing
 from jaxreward.tasks.robots.state import RobotState, RobotView
 from jaxreward.tasks.robots.wheels_base import (
@@ -24,8 +25,6 @@ from jaxreward.tasks.robots.wheels_base import (
     WHEELS_WORDS,
     WheelsTask,
     hands,
-    outside,
-    turned,
 )
 
 NEAR = 0.15

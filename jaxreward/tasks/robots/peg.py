@@ -14,8 +14,8 @@ from jaxreward.tasks.metrics import Reached, WithExtraMetrics
 from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, Never, Slow
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
 from jaxreward.tasks.robots.physics import Data, own_model
+from jaxreward.tasks.robots.planar import outside
 from jaxreward.tasks.robots.state import RobotState, RobotView
-from jaxreward.tasks.robots.wheels_base import outside
 
 PEG = 0.148
 """From the gripper's middle to the middle of the peg's round tip (m)."""

@@ -71,7 +71,7 @@ FEATURES = (
     Template("turning", "velocity", "How fast the tilt changes, halved.", "0.5 * state.data.qvel[2:]"),
     Template("own_velocity", "velocity", "Velocity of the gripper, scaled.", "4.0 * state.data.qvel[:2]", 2),
     Template("asked", "action", "Velocities that are asked for, scaled.",
-             "state.data.ctrl * jnp.array([2.5, 2.5, 1.25])", 3),
+             "state.data.ctrl * jnp.array([4.0, 4.0, 1.25])", 3),
     Template("forces", "force", "Forces of the motors, saturating at about 10 N and 0.5 N m.",
              "jnp.tanh(state.data.actuator_force * jnp.array([0.1, 0.1, 2.0]))", 3),
     Template("depth_now", "depth", "How deep the tip is in the hole, in tens of centimetres.",

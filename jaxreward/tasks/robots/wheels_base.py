@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxreward.tasks.robots.mjcf import merged
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
 from jaxreward.tasks.robots.physics import Data, own_model
+from jaxreward.tasks.robots.planar import turned
 from jaxreward.tasks.robots.state import RobotState
 
 HAND = 0.05
@@ -58,19 +59,6 @@ class WheelsTask(MuJoCoTask):
         return jnp.append(turned(1.5 * action[:2], state.data.qpos[2]), 2.0 * action[2])
 
 
-def turned(vector: jax.Array, angle: jax.Array) -> jax.Array:
-    """`vector` (2,) turned by `angle` (rad)."""
-    cos, sin = jnp.cos(angle), jnp.sin(angle)
-    return jnp.stack([cos * vector[0] - sin * vector[1], sin * vector[0] + cos * vector[1]])
-
-
 def hands(data: Data) -> list[jax.Array]:
     """Where the middles of the left and the right hand are (2,), in m."""
     return [data.qpos[:2] + turned(jnp.array(hand), data.qpos[2]) for hand in HANDS]
-
-
-def outside(point: jax.Array, half: tuple[float, float]) -> jax.Array:
-    """How far `point` (2,) is from the sides of a rectangle around the origin with sides of twice `half` (m); negative
-    inside."""
-    over = jnp.abs(point) - jnp.array(half)
-    return jnp.linalg.norm(jnp.maximum(over, 0.0)) + jnp.minimum(over.max(), 0.0)
