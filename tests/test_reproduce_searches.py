@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from jaxreward.commands.reproduce import COMMANDS
-from jaxreward.errors import InvalidSetting
+from jaxreward.errors import EndCause, InvalidSetting
 from jaxreward.evolution.final_evaluation import FIRST_SEED
 from jaxreward.evolution.presets import PAPER_BUDGETS, quick_steps
 from jaxreward.reproduction import registry
@@ -19,6 +21,7 @@ from jaxreward.reproduction.limen.figures import Figure4, Figure5, Figure6, samp
 from jaxreward.reproduction.limen.published import Ablation
 from jaxreward.reproduction.rf_agent import tables as rf_agent
 from jaxreward.reproduction.rf_agent.published import TABLE_1, TABLE_7
+from jaxreward.reproduction.runner import conclude
 from jaxreward.reproduction.searches import (
     OwnInterfaces,
     ShiftedTraining,
@@ -138,6 +141,30 @@ def test_a_share_of_all_actions() -> None:
     rows = {row["actions"]: row for row in table.as_json()["rows"]}
     assert rows["mutation"]["share of all actions"]["mean"] == pytest.approx(0.75)
     assert rows["mutation"]["paper's share"]["published"] == pytest.approx(5.13 / 6.22)
+
+
+@pytest.mark.parametrize(
+    ("cause", "reason"),
+    [(EndCause.CANDIDATES, "all candidates are trained"), (EndCause.USD, "the budget of dollars is spent")],
+)
+def test_a_search_that_a_cap_ended_is_named_below_the_table(
+    cause: EndCause, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = Figure4()
+    plan = replace(plan_of(entry, tmp_path), parts=("xland-easy",))
+    (cell,) = searches("xland-easy", plan)
+    score, spent = SimpleNamespace(mean=0.5), SimpleNamespace(env_steps=9)
+    ended: Any = SimpleNamespace(exit_code=0, reason=reason, cause=cause, progress=SimpleNamespace(baselines={}))
+    found = SimpleNamespace(search_score=score, scores=[0.5], spent=spent)
+    monkeypatch.setattr("jaxreward.reproduction.searches.run_search", lambda *_, **__: ended)
+    monkeypatch.setattr("jaxreward.reproduction.searches.read_search", lambda _: found)
+    tools: Any = SimpleNamespace(watcher=None, stop=None, checker=None)
+    numbers: Any = cell.run(plan, tools)
+    cell.begin(plan)
+    cell.finish(plan, numbers, 1.0)
+    (table,) = conclude(entry, [cell], plan, {})
+    note = f"Searches that ended before all their candidates were trained: 1 of 1 ({reason})."
+    assert (note in table.notes) == (cause is EndCause.USD) == (note in (tmp_path / "figure4.md").read_text())
 
 
 class Small(Figure4):

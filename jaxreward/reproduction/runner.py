@@ -6,6 +6,7 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from jaxreward.extras import missing
 from jaxreward.reproduction.cell import Cell, FinishedCell, Plan
 from jaxreward.reproduction.entry import Entry, Results
 from jaxreward.reproduction.layout import ResultTable, numbers_of
+from jaxreward.reproduction.searches import early_ends
 from jaxreward.reproduction.watching import CellWatcher
 from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.events import json_ready
@@ -85,6 +87,8 @@ def conclude(entry: Entry, cells: Sequence[Cell], plan: Plan, reasons: Mapping[s
     """
     results, left = gather(cells, plan, reasons)
     tables = list(entry.tables(plan, results)) if results else []
+    if tables and (early := early_ends(results)):
+        tables[-1] = replace(tables[-1], notes=(*tables[-1].notes, *early))
     make_folder(plan.out)
     pictured = _draw(entry, plan, results) if results else False
     pages = [f"# {entry.name}: {entry.summary}\n", *map(_page, tables)]

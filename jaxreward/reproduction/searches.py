@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import Any, ClassVar, cast
 from jaxreward import files
 from jaxreward.comparison.cells import Tools, Unfinished
 from jaxreward.comparison.finished_searches import read_search
-from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE
+from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE, EndCause
 from jaxreward.evolution import run_search
 from jaxreward.evolution.costs import cost_s, search_s
 from jaxreward.evolution.final_evaluation import FIRST_SEED
@@ -34,6 +35,9 @@ from jaxreward.training.plan import EVAL_EPISODES, curve_points
 
 FRESH = "fresh"
 """The name of the metric by fresh seed in the numbers of a search."""
+
+ENDED_EARLY = "ended_early"
+"""The name, in the numbers of a search, of why it ended before all its candidates were trained."""
 
 TASK_ARGS: Mapping[str, tuple[str, ...]] = {"ant, speed": ("metric=speed",), "humanoid, speed": ("metric=speed",)}
 """Options of tasks that parts of entries are named with, after the name of the task and a comma."""
@@ -131,11 +135,12 @@ class TrainedSearch(Cell):
         worst, final = measure_of(task).worst, outcome.progress.baselines.get("best")
         feedback = final.feedback if final is not None else None
         curves = {"steps": feedback.steps, "curves": feedback.by_seed} if feedback is not None else {}
+        early = {} if outcome.cause in (None, EndCause.CANDIDATES) else {ENDED_EARLY: outcome.reason}
         return {
             "search": found.search_score.mean if found.search_score is not None else worst,  # it found nothing
             FRESH: list(feedback.seed_success) if feedback is not None else [worst],
             "episodes": final.score.episodes if final is not None and final.score is not None else EVAL_EPISODES,
-            "scores": found.scores, "env_steps": found.spent.env_steps, **curves,
+            "scores": found.scores, "env_steps": found.spent.env_steps, **curves, **early,
             **_aligned(FRESH, feedback.alignment if feedback is not None else _nothing_done(task)),
         }  # fmt: skip
 
@@ -272,6 +277,16 @@ def fresh_alignment(results: Results, cells: Sequence[Cell], name: str = FRESH) 
     if len(found) == 1:
         return Measured(found[0].mean, interval(found[0]), found[0].n)
     return Measured.of([score.mean for score in found])
+
+
+def early_ends(results: Results) -> tuple[str, ...]:
+    """A sentence for every reason why searches ended before all their candidates were trained."""
+    counts = Counter(str(cell.numbers[ENDED_EARLY]) for cell in results.values() if ENDED_EARLY in cell.numbers)
+    searches = sum(isinstance(cell, TrainedSearch) for cell in results)
+    return tuple(
+        f"Searches that ended before all their candidates were trained: {n} of {searches} ({reason})."
+        for reason, n in sorted(counts.items())
+    )
 
 
 def _nothing_done(task: Task) -> Score | None:

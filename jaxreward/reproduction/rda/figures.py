@@ -120,7 +120,7 @@ class Figure4(RDAEntry):
     """Rewards by method."""
 
     name: ClassVar[str] = "rda/figure4"
-    summary: ClassVar[str] = "alignment and success of sparse, dense, Eureka's and RDA's rewards, three robots"
+    summary: ClassVar[str] = "alignment and success of sparse, dense, Eureka's and RDA's rewards"
     heading: ClassVar[str] = "rewards"
 
     def rows(self, part: str, plan: Plan) -> Mapping[str, tuple[Sequence[Cell], str, Rates]]:
