@@ -26,7 +26,8 @@ class Rate(NamedTuple):
 # estimated.
 _GRID, _PHYSICS = Rate(350_000, 6.0, 0.6), Rate(10_000, 20.0, 0.3)
 _STEPS_PER_S = {
-    "ant": 15_000, "ant-lie-down": 16_000, "ant-patrol-return": 17_000, "ball-roll": 50_000, "door-open": 40_000,
+    "ant": 15_000, "ant-lie-down": 16_000, "ant-patrol-return": 17_000, "ball-roll": 50_000,
+    "cube-place": 14_000, "cube-stack": 9_000, "door-open": 40_000,
     "flappy-bird": 280_000, "go1-push-recovery": 8_000, "hopper": 45_000, "humanoid": 10_000,
     "inverted-pendulum": 70_000, "package-push": 35_000, "panda-cabinet": 5_500, "panda-push": 7_000,
     "panda-tracking": 9_000, "peg-insert": 20_000, "quadcopter-hover": 40_000,

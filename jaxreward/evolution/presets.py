@@ -39,7 +39,8 @@ PAPER_BUDGETS = {
 
 _QUICK_STEPS = {
     "xland-medium": 500_000, "xland-hard": 1_000_000, "panda-tracking": 400_000, "go1-push-recovery": 2_000_000,
-    "ball-roll": 800_000, "door-open": 300_000, "package-push": 300_000, "peg-insert": 500_000,
+    "ball-roll": 800_000, "cube-place": 1_000_000, "cube-stack": 1_000_000, "door-open": 300_000,
+    "package-push": 300_000, "peg-insert": 500_000,
     "flappy-bird": 500_000, "snake": 500_000, "tetris": 500_000,
 }  # fmt: skip
 """Steps of a seed where the default is not enough."""

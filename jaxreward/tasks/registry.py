@@ -39,6 +39,8 @@ _TASKS: dict[str, Entry] = {
     "ant-lie-down": Entry("brax.ant_tasks", "AntLieDown"),
     "ant-patrol-return": Entry("brax.ant_tasks", "AntPatrolReturn"),
     "ball-roll": Entry("robots.ball", "BallRoll"),
+    "cube-place": Entry("robots.place", "CubePlace"),
+    "cube-stack": Entry("robots.stack", "CubeStack"),
     "door-open": Entry("robots.door", "DoorOpen"),
     "flappy-bird": Entry("games.flappy", "FlappyBird", real=False),
     "go1-push-recovery": Entry("robots.go1", "Go1PushRecovery"),
@@ -62,7 +64,16 @@ _TASKS: dict[str, Entry] = {
 }
 
 
-INSTRUCTED = ("package-push", "door-open", "ball-roll", "peg-insert", "panda-push", "panda-cabinet")
+INSTRUCTED = (
+    "package-push",
+    "door-open",
+    "ball-roll",
+    "peg-insert",
+    "cube-place",
+    "cube-stack",
+    "panda-push",
+    "panda-cabinet",
+)
 """Tasks with an instruction."""
 
 LIBRARIES = ("brax", "gymnax", "jumanji", "playground")

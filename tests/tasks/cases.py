@@ -144,6 +144,9 @@ def near_the_goal(task: Any, state: Any, far: float, rng: np.random.Generator) -
         place[3:5] = np.asarray(info["goal_pos"]) + far * 0.15 * flat[:2]
     elif task.name == "peg-insert":
         place = np.array([float(info["hole_x"]), 0.15 + 0.16 - 0.09 - 0.01 * (1.0 - far), 0.0])
+    elif task.name in ("cube-place", "cube-stack"):
+        size = 0.02 if task.name == "cube-place" else 0.012
+        place[4:6] = np.asarray(info["goal_pos"]) + far * size * np.array([np.sign(flat[0]), 0.0])
     elif task.name == "panda-push":
         place[9:11] = np.asarray(info["goal_pos"])[:2] + far * 0.05 * flat[:2]
     else:

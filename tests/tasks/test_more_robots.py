@@ -35,7 +35,7 @@ from tests.tasks.cases import (
 
 mujoco: Any = compiled  # its functions are known to no type checker
 TASKS = ("quadcopter-hover", "quadruped-velocity", "panda-cabinet", "panda-push", "package-push", "ball-roll",
-         "door-open", "peg-insert")  # fmt: skip
+         "door-open", "peg-insert", "cube-place", "cube-stack")  # fmt: skip
 INTERFACES = Path(__file__).resolve().parents[2] / "interfaces"
 
 
@@ -122,6 +122,8 @@ def test_hovering_thrusts_hold_a_level_quadcopter(stepped):
         pytest.param("ball-roll", 30, 1.0, 1e-3, marks=pytest.mark.slow),
         ("door-open", 30, 1.0, 1e-3),
         pytest.param("peg-insert", 30, 1.0, 1e-3, marks=pytest.mark.slow),
+        pytest.param("cube-place", 30, 1.0, 1e-3, marks=pytest.mark.slow),
+        pytest.param("cube-stack", 30, 1.0, 1e-3, marks=pytest.mark.slow),
     ],
 )
 def test_physics_are_those_of_mujoco(stepped, name, steps, size, atol):
@@ -354,6 +356,10 @@ def test_both_hands_push_the_package_ahead_of_them(stepped, speed, told):
          ("data.qpos", "info.local_exit", "info.left_to_go")),
         ("peg-insert", ("data.qvel", "data.ctrl", "data.actuator_force", "info.tip_vel"),
          ("data.qpos", "info.hole_x", "info.to_mouth", "info.tip_pos")),
+        ("cube-place", ("data.qvel", "data.ctrl", "data.actuator_force", "info.cube_vel"),
+         ("data.qpos", "info.goal_pos", "info.start_pos", "info.to_cube")),
+        ("cube-stack", ("data.qvel", "data.ctrl", "data.actuator_force", "info.cube_vel", "info.lower_moved"),
+         ("data.qpos", "info.goal_pos", "info.start_pos", "info.lower_start")),
         ("package-push", ("data.qvel", "data.ctrl", "data.actuator_force", "info.package_vel"),
          ("data.qpos", "info.goal_pos", "info.start_pos", "info.local_package")),
     ],

@@ -27,6 +27,8 @@ from tests.compilation import jit
 mujoco: Any = compiled  # its functions are known to no type checker
 ROBOTS = (
     "ball-roll",
+    "cube-place",
+    "cube-stack",
     "door-open",
     "go1-push-recovery",
     "package-push",
@@ -165,7 +167,7 @@ def test_how_an_episode_ends_is_said_as_it_is(robots):
     fails = "An episode ends after 200 steps, earlier only where the simulation fails."
     final = "An episode ends in a state that the task declares final, at the latest after 200 steps."
     for name in ("panda-tracking", "panda-cabinet", "panda-push", "package-push", "ball-roll", "door-open",
-                 "peg-insert"):  # fmt: skip
+                 "peg-insert", "cube-place", "cube-stack"):  # fmt: skip
         assert document_state(robots[name]).endswith(fails), name
     assert document_state(robots["go1-push-recovery"]).endswith(final)
 

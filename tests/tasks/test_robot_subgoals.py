@@ -11,7 +11,8 @@ import pytest
 from jaxreward.tasks import make_task
 from jaxreward.tasks.documentation import subgoals_of
 
-TASKS = ("door-open", "ball-roll", "package-push", "peg-insert", "panda-push", "panda-cabinet", "ant-patrol-return")
+TASKS = ("door-open", "ball-roll", "package-push", "peg-insert", "cube-place", "cube-stack",
+         "panda-push", "panda-cabinet", "ant-patrol-return")  # fmt: skip
 
 
 def door(turn: float, x: float, gap: float) -> Any:

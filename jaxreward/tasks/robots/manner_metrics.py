@@ -108,7 +108,7 @@ class Slow:
     """1 where `speed` never passed `limit`, 0 from three times that on, and between them less the faster it was.
 
     Args:
-        speed: in m/s or rad/s; infinite where the simulation failed.
+        speed: in m/s or rad/s, or how far something was moved (m); infinite where the simulation failed.
         away: how far what moves is from where it began (m or rad).
         limit: of the speed.
         least: farther than that it must have been at some step, or it did not move.
