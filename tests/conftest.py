@@ -12,12 +12,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.browser import chromium  # noqa: F401 - a fixture
 from tests.compilation import OPTIMISED, UNOPTIMISED
+from tests.replacing import replacing
 
 if TYPE_CHECKING:
     from jaxreward.programs import Checker
@@ -91,11 +92,10 @@ def warm(checker: Checker, task_of: Callable[[str], Task]) -> Iterator[None]:
 
     `tests/test_cli.py` starts them cold.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        for room in ("programs", "evolution.api", "evolution.task_check"):
-            patch.setattr(f"jaxreward.{room}.Checker", lambda **_: nullcontext(checker))
-        for room in ("tasks", "evolution.settings", "commands.train"):
-            patch.setattr(f"jaxreward.{room}.make_task_of", task_of)
+    running: Callable[..., Any] = lambda **_: nullcontext(checker)  # noqa: E731
+    checkers = [f"jaxreward.{module}.Checker" for module in ("programs", "evolution.api", "evolution.task_check")]
+    makers = [f"jaxreward.{module}.make_task_of" for module in ("tasks", "evolution.settings", "commands.train")]
+    with replacing(dict.fromkeys(checkers, running) | dict.fromkeys(makers, task_of)):
         yield
 
 

@@ -15,8 +15,6 @@ from typing import Any
 import jax
 import pytest
 
-import jaxreward.programs
-import jaxreward.tasks
 from jaxreward.commands.compare import COMMANDS
 from jaxreward.comparison import cells as compare_cells
 from jaxreward.comparison.cells import SearchCell
@@ -24,6 +22,8 @@ from jaxreward.comparison.finished_searches import read_search
 from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile
 from jaxreward.programs import Checker
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Proposed, Resumed, Told, Trained, read_log
+from jaxreward.tasks import make_task_of
+from tests.replacing import replacing
 
 pytestmark = pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
 (compare_command,) = COMMANDS
@@ -55,9 +55,9 @@ def compiled_once():
     """One task and one checker for all, and cells may find what others compiled: it costs only comparable seconds."""
     with pytest.MonkeyPatch.context() as patch, Checker() as checker:
         patch.setattr(jax, "clear_caches", lambda: None)
-        patch.setattr(jaxreward.programs, "Checker", lambda **_: nullcontext(checker))
-        patch.setattr(jaxreward.tasks, "make_task_of", functools.cache(jaxreward.tasks.make_task_of))
-        yield
+        running, made = lambda **_: nullcontext(checker), functools.cache(make_task_of)
+        with replacing({"jaxreward.programs.Checker": running, "jaxreward.tasks.make_task_of": made}):
+            yield
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from jaxreward.cli import main
 from jaxreward.exports import Target, export
 from jaxreward.runs.provenance import named_task
 from tests.exports.modules import INTERFACES, unchecked, unplayed
+from tests.replacing import replacing
 
 pytestmark = pytest.mark.usefixtures("warm_exports")
 EASY = INTERFACES / "xland_easy" / "sparse.py"
@@ -30,9 +31,8 @@ def warm_exports(checker, task_of):
     def check(source: str, task: Any, name: str) -> Any:
         return checker.check(source, unplayed(task), name=name)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jaxreward.commands.export.Checker", lambda **_: nullcontext(SimpleNamespace(check=check)))
-        patch.setattr("jaxreward.commands.export.make_task_of", task_of)
+    running: Any = lambda **_: nullcontext(SimpleNamespace(check=check))  # noqa: E731
+    with replacing({"jaxreward.commands.export.Checker": running, "jaxreward.commands.export.make_task_of": task_of}):
         yield
 
 
