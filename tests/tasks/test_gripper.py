@@ -101,7 +101,7 @@ def at(x: float, high: float = 0.0, grip: float = 8.0, speed: float = 0.1, top: 
     return moment(
         cube_pos=(x, 0.025 + high), cube_vel=(speed, 0.0), start_pos=(-0.1, 0.025), goal_pos=(0.1, top), to_goal=way,
         cube_goal_dist=jnp.linalg.norm(way), grip_force=grip, pad_gaps=(0.0, 0.0) if grip else (0.02, 0.02),
-        lower_moved=moved, **more,
+        lower_start=0.1, lower_moved=moved, **more,
     )  # fmt: skip
 
 
@@ -121,8 +121,8 @@ RELEASED = at(0.1, grip=0.0, speed=0.0)
         ([BEGIN], 0.0, NOTHING),
         ([*CARRIED, RELEASED], 1.0, dict.fromkeys(NOTHING, 1.0)),
         (CARRIED, 1.0, {"carry": 1.0, "place": 1.0, "release": 0.0}),  # never let go
-        ([at(0.0), at(0.1), RELEASED], 1.0, {"grasp": 1.0, "carry": 0.0, "gently": 1.0, "release": 1.0}),  # dragged
-        ([at(0.0, grip=0.0), RELEASED], 1.0, {"grasp": 0.0, "carry": 0.0, "gently": 1.0, "release": 1.0}),  # pushed
+        ([at(0.0), at(0.1), RELEASED], 1.0, {"grasp": 1.0, "carry": 0.0, "gently": 0.0, "release": 0.0}),  # dragged
+        ([at(0.0, grip=0.0), RELEASED], 1.0, {"grasp": 0.0, "carry": 0.0, "gently": 0.0, "release": 0.0}),  # pushed
         ([*CARRIED[:3], at(0.1, 0.01, grip=0.0, speed=0.4), RELEASED], 1.0, {"carry": 1.0, "gently": 0.5}),  # dropped
         ([at(0.0, 0.05, grip=0.0, speed=1.0), RELEASED], 1.0, {"carry": 0.0, "gently": 0.0}),  # thrown
         ([at(0.0, 0.05), at(0.1, broken=True)], 0.0, {"gently": 0.0, "release": 0.0}),
@@ -134,14 +134,16 @@ def test_a_cube_is_placed_as_told(way, success, expected):
 
 
 START = on(-0.1, grip=0.0, speed=0.0)
+TOLD = ("grasp", "carry", "stack", "still", "gently", "release")
 STACKED = [on(0.0, 0.08), on(0.1, 0.06), on(0.1, 0.05, grip=0.0, speed=0.0)]
 
 
 @pytest.mark.parametrize(
     ("way", "success", "expected"),
     [
-        ([START], 0.0, dict.fromkeys(("grasp", "stack", "still", "gently", "release"), 0.0)),
-        (STACKED, 1.0, dict.fromkeys(("grasp", "stack", "still", "gently", "release"), 1.0)),
+        ([START], 0.0, dict.fromkeys(TOLD, 0.0)),
+        (STACKED, 1.0, dict.fromkeys(TOLD, 1.0)),
+        ([on(0.0), on(0.05), on(0.05, grip=0.0)], 0.0, {**dict.fromkeys(TOLD, 0.0), "grasp": 1.0}),  # dragged beside
         ([*STACKED[:2], on(0.1, 0.05, grip=0.0, speed=0.0, moved=0.01)], 1.0, {"still": 0.5, "release": 1.0}),
         ([*STACKED[:2], on(0.1, 0.05, grip=0.0, speed=0.0, moved=0.02)], 1.0, {"still": 0.0}),
         ([*STACKED, at(0.16, grip=0.0, top=0.075)], 1.0, {"stack": 1.0, "release": 0.0}),  # it fell off again
@@ -197,12 +199,19 @@ def played(task: Any, step: Any, script: Callable[[Any], list[float]], key: int)
 
 
 @pytest.mark.long
+def test_to_push_both_cubes_along_is_nothing(steps):
+    value, done = played(STACK, steps["cube-stack"], shoved, 0)
+    assert value == 0.0 and max(done.values()) < 0.05, done
+
+
+@pytest.mark.long
 def test_success_does_not_say_how_the_cube_was_brought(steps):
     for key in range(2):
         value, done = played(PLACE, steps["cube-place"], grasped(0.025), key)
         assert value == 1.0 and min(done.values()) > 0.95, (key, done)
         value, done = played(PLACE, steps["cube-place"], shoved, key)
-        assert value == 1.0 and done["carry"] == 0.0 and done["place"] == 1.0, (key, done)
+        assert value == 1.0 and done["place"] == 1.0, (key, done)
+        assert done["carry"] == done["gently"] == done["release"] == 0.0
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.tasks.robots.bringing import Bringing
+from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, OfState
 from jaxreward.tasks.robots.mjcf import merged
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
 from jaxreward.tasks.robots.physics import Data, own_model
@@ -139,12 +140,29 @@ class GripperTask(MuJoCoTask):
 
 @dataclass(frozen=True)
 class Carrying(Bringing):
-    """A cube that is to be carried."""
+    """A cube that is to be carried.
+
+    Args:
+        aim: where the goal was at the beginning (m): x, of a state.
+    """
+
+    aim: OfState
+
+    def carried(self) -> Both:
+        """The share of the way sideways to there on which the cube was held and lifted, as far as it was made."""
+        return Both(KeptShare(self.across, kept=carried, least=STILL), Most(self._crossed))
 
     def across(self, state: RobotState) -> jax.Array:
-        """How much nearer to the goal the cube is than where it began, sideways (m); 0 where the simulation failed."""
-        whole = jnp.abs(state.info["goal_pos"] - state.info["start_pos"])[0]
-        return jnp.where(state.data.broken, 0.0, whole - jnp.abs(state.info["to_goal"][0]))
+        """How much nearer to there the cube is than where it began, sideways (m); 0 where the simulation failed."""
+        left = jnp.abs(self.aim(state) - state.info["cube_pos"][0])
+        return jnp.where(state.data.broken, 0.0, self._sideways(state) - left)
+
+    def _crossed(self, state: RobotState) -> jax.Array:
+        """Of the way sideways to within `near` of there, the share that is made."""
+        return jnp.clip(self.across(state) / jnp.maximum(self._sideways(state) - self.near, 1e-3), 0.0, 1.0)
+
+    def _sideways(self, state: RobotState) -> jax.Array:
+        return jnp.abs(self.aim(state) - state.info["start_pos"][0])
 
     def loose(self, state: RobotState) -> jax.Array:
         """The speed of the cube while it is not held (m/s); infinite where the simulation failed."""

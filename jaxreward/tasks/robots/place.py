@@ -20,12 +20,11 @@ from jaxreward.tasks.robots.gripper_base import (
     STILL,
     Carrying,
     GripperTask,
-    carried,
     carrying_reward,
     held,
     let_go,
 )
-from jaxreward.tasks.robots.manner_metrics import AtEnd, Both, KeptShare, Most, Slow
+from jaxreward.tasks.robots.manner_metrics import AtEnd, Both, Most, Slow
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotView
 
@@ -74,16 +73,17 @@ class CubePlace(GripperTask):
 
     def score(self) -> WithExtraMetrics:
         """Success; extra metrics, in [0, 1], are whether the cube was held, the share of its way on which it was held
-        and lifted, the share of the way to the goal that was made, how slow it was while it was not held, and whether
-        it rests on the goal in the end, let go. The manners count as far as it was brought."""
-        cube = Carrying("cube", NEAR)
-        brought = Most(cube.brought)
+        and lifted, as far as it was made, the share of the way to the goal that was made, how slow it was while it was
+        not held, and whether it rests on the goal in the end, let go. What was not carried cannot be put down: the
+        last two count as far as it was."""
+        cube = Carrying("cube", NEAR, lambda state: state.info["goal_pos"][0])
+        carried = cube.carried()
         return WithExtraMetrics(
             Reached(cube.on_goal),
             {"grasped": Reached(lambda state: ~state.data.broken & held(state)),
-             "carried": Both(KeptShare(cube.across, kept=carried, least=STILL), brought), "brought": brought,
-             "gentle": Both(Slow(cube.loose, cube.away, LOOSE, STILL), brought),
-             "left": AtEnd(lambda state: cube.on_goal(state) & let_go(state))},
+             "carried": carried, "brought": Most(cube.brought),
+             "gentle": Both(Slow(cube.loose, cube.away, LOOSE, STILL), carried),
+             "left": Both(AtEnd(lambda state: cube.on_goal(state) & let_go(state)), carried)},
         )  # fmt: skip
 
     def instruction(self) -> Instruction:

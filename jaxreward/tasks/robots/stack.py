@@ -86,17 +86,19 @@ class CubeStack(GripperTask):
         return super().next_info(state, action, data) | {"lower_moved": moved, "lower_vel": data.qvel[7]}
 
     def score(self) -> WithExtraMetrics:
-        """Success; extra metrics, in [0, 1], are whether the cube was held, the share of the way onto the lower cube
-        that was made, whether that stayed where it was, how slow the cube was while it was not held, and whether it
-        rests on the lower cube in the end, let go. The manners count as far as it was brought."""
-        cube = Carrying("cube", NEAR)
-        brought = Most(cube.brought)
+        """Success; extra metrics, in [0, 1], are whether the cube was held, the share of the way sideways to where the
+        lower cube was on which it was held and lifted, as far as it was made, how near it came to its place on the
+        lower cube, 0 from 5 cm on, which is at its side, whether that stayed where it was, how slow the cube was while
+        it was not held, and whether it rests on the lower cube in the end, let go. The last three count as far as it
+        was carried."""
+        cube = Carrying("cube", NEAR, lambda state: state.info["lower_start"])
+        carried = cube.carried()
         return WithExtraMetrics(
             Reached(cube.on_goal),
-            {"grasped": Reached(lambda state: ~state.data.broken & held(state)), "brought": brought,
-             "stayed": Both(Slow(_moved, cube.away, MOVED, STILL), brought),
-             "gentle": Both(Slow(cube.loose, cube.away, LOOSE, STILL), brought),
-             "left": AtEnd(lambda state: cube.on_goal(state) & let_go(state))},
+            {"grasped": Reached(lambda state: ~state.data.broken & held(state)), "carried": carried,
+             "stacked": Most(_on_top), "stayed": Both(Slow(_moved, cube.away, MOVED, STILL), carried),
+             "gentle": Both(Slow(cube.loose, cube.away, LOOSE, STILL), carried),
+             "left": Both(AtEnd(lambda state: cube.on_goal(state) & let_go(state)), carried)},
         )  # fmt: skip
 
     def instruction(self) -> Instruction:
@@ -104,7 +106,8 @@ class CubeStack(GripperTask):
 
         said = {
             "grasp": ("take the red cube between the fingers", "grasped"),
-            "stack": ("bring it onto the green cube", "brought"),
+            "carry": ("lift it off the table before it is moved, and carry it between the fingers", "carried"),
+            "stack": ("bring it onto the green cube", "stacked"),
             "still": ("leave the green cube where it is: it never moves by more than 5 mm", "stayed"),
             "gently": (f"put it down: while it is not held it never moves faster than {LOOSE} m/s", "gentle"),
             "release": ("let go of it: in the end it rests on the green one, and the fingers do not touch it", "left"),
@@ -135,6 +138,13 @@ class CubeStack(GripperTask):
         from jaxreward.tasks.robots.stack_fragments import SUBGOALS
 
         return SUBGOALS
+
+
+def _on_top(state: RobotState) -> jax.Array:
+    """How near the cube is to its place on the lower one: 1 within `NEAR`, 0 from the side of a cube on."""
+    side = 2.0 * HALF
+    near = jnp.clip((side - state.info["cube_goal_dist"]) / (side - NEAR), 0.0, 1.0)
+    return jnp.where(state.data.broken, 0.0, near)
 
 
 def _moved(state: RobotState) -> jax.Array:

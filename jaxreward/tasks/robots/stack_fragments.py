@@ -9,8 +9,8 @@ from jaxreward.tasks.robots.stack import NEAR
 
 SUBTASK_TERMS = {
     "grasp": gripper.SUBTASK_TERMS["grasp"],
-    "stack": ("lift_height", "is_carried", "higher", "carried_closer", "carried_over", "goal_closer", "goal_near",
-              "goal_near_wide", "goal_cost", "time_cost"),
+    "carry": ("lift_height", "is_carried", "higher", "carried_closer", "carried_over"),
+    "stack": ("goal_closer", "goal_near", "goal_near_wide", "goal_cost", "time_cost"),
     "still": ("lower_cost", "lower_moved_cost", "low_near_cost"),
     "gently": gripper.SUBTASK_TERMS["gently"],
     "release": gripper.SUBTASK_TERMS["release"],
