@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         from_playground,
         make_task,
     )
-    from jaxreward.tasks.metrics import Mean, MeanBelow, Reached, Sum, WithExtraMetrics
+    from jaxreward.tasks.metrics import Both, Mean, MeanBelow, Reached, Sum, WithExtraMetrics
     from jaxreward.tasks.robots.mujoco_task import MuJoCoTask as MuJoCoTask
     from jaxreward.training import (
         AIRL,
@@ -78,6 +78,7 @@ __all__ = [
     "PPO",
     "SAC",
     "BaseTask",
+    "Both",
     "Box",
     "Cloning",
     "Comparison",
@@ -140,7 +141,7 @@ _ROOMS = {
         *("BaseTask", "Box", "Discrete", "Task", "make_task"),
         *("from_brax", "from_functions", "from_gymnax", "from_jumanji", "from_playground"),
     ),
-    "tasks.metrics": ("Mean", "MeanBelow", "Reached", "Sum", "WithExtraMetrics"),
+    "tasks.metrics": ("Both", "Mean", "MeanBelow", "Reached", "Sum", "WithExtraMetrics"),
     "tasks.robots.mujoco_task": ("MuJoCoTask",),
     "training": (
         *("AIRL", "GAIL", "PPO", "SAC", "Cloning", "Imitation", "Policy", "Rung", "TrainResult", "imitate", "train"),

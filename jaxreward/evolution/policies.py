@@ -151,13 +151,13 @@ def is_policy_of(view: RunView, winner: Result) -> bool:
 
 
 def draw_agents(task: Task, candidate: Candidate, trained: TrainResult, row: int, ppo: Learner, folder: Path) -> None:
-    """A film and a strip, `<id>.gif` and `<id>.png`, of a candidate that was trained to the end.
+    """A film and a strip, `<id>.gif` and `<id>.png`, of the best seed of a candidate that was trained to the end.
 
     `folder` lies in that of a run. All candidates play the same episodes. The task must be `Drawable`.
     """
     assert isinstance(task, Drawable)
     make_folder(folder, below=folder.parent)
-    seed = int(np.flatnonzero(~trained.diverged[row])[0])
+    seed = trained.best_seed(row)
     episodes = play(task, trained.programs[row], trained.variables(row, seed), ppo)
     frames = [[task.draw(episode.state(t)) for t in range(episode.length + 1)] for episode in episodes]
     write_film(folder / f"{candidate.id}.gif", frames, below=folder.parent)

@@ -191,10 +191,11 @@ def judge_of(settings: EvolveSettings, strategy: SearchStrategy[Any], described:
         return Judge(who, settings.llm.wait_s) if who in PEOPLE else None
     instruction, name = described.instruction, described.name
     if instruction is None or not (instruction.subtasks or who in ("model", *PEOPLE)):
+        lacks = "no instruction()" if instruction is None else "an instruction() without subtasks"
         raise InvalidSetting(
             f"the strategy {settings.strategy} is for tasks with an instruction() and its subtasks, and {name} has "
-            f"none: choose {', '.join(INSTRUCTED[:-1])} or {INSTRUCTED[-1]}, add one (docs/add_a_task.md), or choose "
-            "another strategy",
+            f"{lacks}: choose {', '.join(INSTRUCTED[:-1])} or {INSTRUCTED[-1]}, add one (docs/add_a_task.md), or "
+            "choose another strategy",
             "task",
             "strategy",
         )
@@ -218,7 +219,7 @@ def judge_of(settings: EvolveSettings, strategy: SearchStrategy[Any], described:
 def require_films(task: Task) -> None:
     """Require what people judge agents by."""
     if not isinstance(task, Drawable):
-        message = f"people cannot judge agents of {task.name}: the task has no `draw`; use its score"
+        message = f"people cannot judge agents of {task.name}: the task has no `draw`, which makes films"
         raise InvalidSetting(message, "strategy", "option")
     require("reports", "a search whose agents people judge", "strategy", "option")
 

@@ -36,7 +36,7 @@ class Subtask(Record):
 class Instruction(Record):
     """What an agent is to do and how, and the task's own subtasks of it."""
 
-    words: str
+    words: str = Field(pattern=r"\S")
     subtasks: tuple[Subtask, ...] = Field(default=(), max_length=SUBTASKS)
 
     @classmethod

@@ -134,6 +134,26 @@ class MeanBelow:
 
 
 @dataclass(frozen=True)
+class Both:
+    """The product of two metrics: a manner counts as far as something comes of it."""
+
+    first: Metric
+    second: Metric
+
+    def init(self) -> tuple[Any, Any]:
+        return self.first.init(), self.second.init()
+
+    def update(self, acc: tuple[Any, Any], state: State, action: jax.Array, next_state: State) -> tuple[Any, Any]:
+        return (
+            self.first.update(acc[0], state, action, next_state),
+            self.second.update(acc[1], state, action, next_state),
+        )
+
+    def value(self, acc: tuple[Any, Any]) -> jax.Array:
+        return self.first.value(acc[0]) * self.second.value(acc[1])
+
+
+@dataclass(frozen=True)
 class WithExtraMetrics:
     """`main` as the metric, and `others` as extra metrics that are only reported; `progress` are the names of those
     that say how far an episode came, the earliest stage first."""

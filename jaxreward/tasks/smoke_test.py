@@ -13,6 +13,7 @@ from jax.extend import core
 from jaxreward.devices import FAST_COMPILE, on_cpu
 from jaxreward.errors import UserError
 from jaxreward.tasks.contract import described, one_line
+from jaxreward.tasks.documentation import instruction_of
 from jaxreward.tasks.finding import Finding
 from jaxreward.tasks.source_locator import SourceLocator
 from jaxreward.tasks.task import Box, compiler_options, measure_of_metric
@@ -33,8 +34,8 @@ def smoke_test(
     """What is wrong with the numbers of a task whose methods were traced without fault.
 
     Args:
-        traces: by name, `reset`, `step`, `view`, `default_observation`, `sparse_reward`, and `init`, `update` and
-            `value` of the metric.
+        traces: by name, `reset`, `step`, `view`, `default_observation`, `sparse_reward`, and `init`, `update`, `value`
+            and, if it has extra metrics, `also` of the metric.
         quick: leave out a step that takes long to compile, a simulation of bodies for example: the numbers are those of
             first states.
     """
@@ -67,8 +68,23 @@ def smoke_test(
             f"the metric is a rate of success, between 0 and 1, and is {worst:.4g} after a few steps: divide by what "
             "it can be, or give it a `measure` with rate=False", *location
         )  # fmt: skip
+    if "also" in found:
+        yield from _outside(task, dict(zip(metric.names, np.moveaxis(found["also"], -1, 0), strict=True)), locator)
     if hasattr(task, "draw") and locator.is_user_function(task.draw):
         yield from _drawn(task, jax.device_get(first), locator)
+
+
+def _outside(task: Any, values: Mapping[str, Any], locator: SourceLocator) -> Iterator[Finding]:
+    """Subtasks whose metrics leave [0, 1]: the alignment would count them as 0 or 1."""
+    instruction = instruction_of(task)
+    for subtask in instruction.subtasks if instruction is not None else ():
+        if subtask.metric and ((x := values[subtask.metric]).min() < 0.0 or x.max() > 1.0):
+            worst = x.max() if x.max() > 1.0 else x.min()
+            location = locator.line_of_result(task.instruction)
+            yield Finding(
+                f"'{subtask.metric}', by which the subtask '{subtask.name}' is measured, is {worst:.4g} after a few "
+                "steps, and must be between 0 and 1: divide it by what it can be", *location
+            )  # fmt: skip
 
 
 def _drawn(task: Any, state: Any, locator: SourceLocator) -> Iterator[Finding]:
@@ -101,6 +117,7 @@ def _episodes(task: Any, traces: Traces, key: jax.Array, moves: bool) -> dict[st
     """Random episodes, (`EPISODES`, steps): the first states, and for each step the value of the metric, the view, the
     observation and the reward. Without `moves`, every state is the first."""
     call = {name: _replay(trace) for name, trace in traces.items()}
+    also = lambda acc: {"also": call["also"](acc)} if "also" in call else {}  # noqa: E731
 
     def episode(key: jax.Array) -> dict[str, Any]:
         first, acting = jax.random.split(key)
@@ -114,7 +131,8 @@ def _episodes(task: Any, traces: Traces, key: jax.Array, moves: bool) -> dict[st
             view, next_view = call["view"](before), call["view"](after)
             seen = {"view": _reals(view), "observation": call["default_observation"](next_view)}
             reward = jnp.asarray(call["sparse_reward"](view, action, next_view), jnp.float32)
-            return (after, acc), {**seen, "reward": reward, "value": jnp.asarray(call["value"](acc), jnp.float32)}
+            value = jnp.asarray(call["value"](acc), jnp.float32)
+            return (after, acc), {**seen, **also(acc), "reward": reward, "value": value}
 
         steps = jax.random.split(acting, min(STEPS, task.horizon))
         return {**jax.lax.scan(step, (state, call["init"]()), steps)[1], "first": state}

@@ -217,8 +217,10 @@ class _Validation:
         found = self.traces["value"] = traced(value, metric.value, (gathered.out,), of)
         require_scalar(value, found, "biuf", _NUMBER, metric.value, of)
         if isinstance(metric, ExtraMetrics):
-            extra = traced(also, metric.also, (gathered.out,), of).out
-            if getattr(extra, "shape", None) != (len(metric.names),):
+            extra = traced(also, metric.also, (gathered.out,), of)
+            if getattr(extra.out, "shape", None) == (len(metric.names),):
+                self.traces["also"] = extra
+            else:
                 text = f"`{also}` must return an array of shape ({len(metric.names)},), one number for each name"
                 yield Finding(text, *of.line_of_result(metric.also))
         if isinstance(metric, Progressive):

@@ -239,9 +239,10 @@ class TrainResult:
         return Standing.of(self.measure, [self.histories[k] for k in rows], self.steps, 0, stages)
 
     def best_seed(self, candidate: int) -> int:
-        """The position of the seed with the best value."""
+        """The position of the seed with the best value, of those that did not diverge if there are any."""
         candidate = _position("candidate", candidate, len(self.programs))
-        return int((self.success[candidate] * self.measure.oriented(1.0)).argmax())
+        values = self.success[candidate] * self.measure.oriented(1.0)
+        return int(np.where(self.diverged[candidate], -np.inf, values).argmax())
 
     def score(self, candidate: int) -> Score:
         """The metric with the standard error of the mean over seeds (one seed: over episodes)."""

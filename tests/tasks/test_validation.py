@@ -18,7 +18,7 @@ import random
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxreward.records import Fragment, Measure, Vocabulary
+from jaxreward.records import Fragment, Instruction, Measure, Subtask, Vocabulary
 from jaxreward.tasks import Box, Discrete
 from jaxreward.tasks.metrics import WithExtraMetrics, Mean, Reached, Sum
 
@@ -252,6 +252,13 @@ MISTAKES = {
                  "    def value(self, acc):\n        return acc  # <-\n\n",
          "score": "    def score(self):\n        return Odd()"},
         "the metric is a rate of success, between 0 and 1, and is 8 after a few steps",
+    ),
+    "a subtask whose metric is no share": (
+        {"instruction": '    def instruction(self):\n        part = Subtask(name="a", words="Roll.", metric="steps")\n'
+                        '        return Instruction(words="Roll.", subtasks=(part,))  # <-',
+         "score": '    def score(self):\n        steps = Mean(lambda state, action, following: jnp.ones(()), 1)\n'
+                  '        return WithExtraMetrics(Reached(lambda s: s["at"] > 9.0), {"steps": steps})'},
+        "'steps', by which the subtask 'a' is measured, is 8 after a few steps, and must be between 0 and 1",
     ),
     "a reward that is not a number": (
         {"sparse_reward": "    def sparse_reward(self, view, action, next_view):\n"

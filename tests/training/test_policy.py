@@ -145,6 +145,13 @@ def test_the_default_is_the_best_seed(trained):
         assert jax.tree.all(jax.tree.map(np.array_equal, trained.policy(c).variables, best))
 
 
+def test_a_seed_that_diverged_is_not_the_best(trained):
+    lost = np.zeros_like(trained.diverged)
+    lost[:, 0] = True
+    equal = dataclasses.replace(trained, success=np.zeros_like(trained.success), diverged=lost)
+    assert equal.best_seed(0) == 1 and dataclasses.replace(equal, diverged=~lost).best_seed(0) == 0
+
+
 def test_a_drawn_action_needs_a_key(trained):
     with pytest.raises(InvalidSetting, match="give it a key"):
         trained.policy(0)(trained.task.reset(jax.random.key(0)))

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.records import Instruction, Subgoals, Vocabulary
-from jaxreward.tasks.metrics import Reached, WithExtraMetrics
+from jaxreward.tasks.metrics import Both, Reached, WithExtraMetrics
 from jaxreward.tasks.robots.bringing import Bringing
-from jaxreward.tasks.robots.manner_metrics import AtEnd, Both, KeptPath, Most
+from jaxreward.tasks.robots.manner_metrics import AtEnd, KeptPath, Most
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.planar import turned
 from jaxreward.tasks.robots.state import RobotState, RobotView

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.records import Instruction, Subgoals, Vocabulary
-from jaxreward.tasks.metrics import Reached, WithExtraMetrics
-from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, Never, Slow
+from jaxreward.tasks.metrics import Both, Reached, WithExtraMetrics
+from jaxreward.tasks.robots.manner_metrics import KeptShare, Most, Never, Slow
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.planar import outside, turned
 from jaxreward.tasks.robots.state import RobotState, RobotView

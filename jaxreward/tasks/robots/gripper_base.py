@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
+from jaxreward.tasks.metrics import Both
 from jaxreward.tasks.robots.bringing import Bringing
-from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, OfState
+from jaxreward.tasks.robots.manner_metrics import KeptShare, Most, OfState
 from jaxreward.tasks.robots.mjcf import merged
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
 from jaxreward.tasks.robots.physics import Data, own_model

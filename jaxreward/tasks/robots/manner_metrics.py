@@ -10,8 +10,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxreward.tasks.task import Metric
-
 OfState = Callable[[Any], jax.Array]
 
 
@@ -146,23 +144,3 @@ class Never:
 
     def value(self, acc: jax.Array) -> jax.Array:
         return 1.0 - acc.astype(jnp.float32)
-
-
-@dataclass(frozen=True)
-class Both:
-    """The product of two metrics: a manner counts as far as something comes of it."""
-
-    first: Metric
-    second: Metric
-
-    def init(self) -> tuple[Any, Any]:
-        return self.first.init(), self.second.init()
-
-    def update(self, acc: tuple[Any, Any], state: Any, action: jax.Array, next_state: Any) -> tuple[Any, Any]:
-        return (
-            self.first.update(acc[0], state, action, next_state),
-            self.second.update(acc[1], state, action, next_state),
-        )
-
-    def value(self, acc: tuple[Any, Any]) -> jax.Array:
-        return self.first.value(acc[0]) * self.second.value(acc[1])

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.records import Instruction, Subgoals, Vocabulary
-from jaxreward.tasks.metrics import Reached, WithExtraMetrics
-from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, Never, Slow
+from jaxreward.tasks.metrics import Both, Reached, WithExtraMetrics
+from jaxreward.tasks.robots.manner_metrics import KeptShare, Most, Never, Slow
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
 from jaxreward.tasks.robots.physics import Data, own_model
 from jaxreward.tasks.robots.planar import outside

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.records import Instruction, Subgoals, Vocabulary
-from jaxreward.tasks.metrics import Reached, WithExtraMetrics
+from jaxreward.tasks.metrics import Both, Reached, WithExtraMetrics
 from jaxreward.tasks.robots.gripper_base import (
     GRIPPER_NOTES,
     GRIPPER_WORDS,
@@ -24,7 +24,7 @@ from jaxreward.tasks.robots.gripper_base import (
     held,
     let_go,
 )
-from jaxreward.tasks.robots.manner_metrics import AtEnd, Both, Most, Slow
+from jaxreward.tasks.robots.manner_metrics import AtEnd, Most, Slow
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotView
 

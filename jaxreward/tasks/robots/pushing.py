@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import jax
 
-from jaxreward.tasks.metrics import Reached, WithExtraMetrics
+from jaxreward.tasks.metrics import Both, Reached, WithExtraMetrics
 from jaxreward.tasks.robots.bringing import Bringing
-from jaxreward.tasks.robots.manner_metrics import Both, KeptShare, Most, Slow
+from jaxreward.tasks.robots.manner_metrics import KeptShare, Most, Slow
 from jaxreward.tasks.robots.state import RobotState
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.records import Instruction, Subgoals, Vocabulary
-from jaxreward.tasks.metrics import Reached, WithExtraMetrics
+from jaxreward.tasks.metrics import Both, Reached, WithExtraMetrics
 from jaxreward.tasks.robots.gripper_base import (
     GRIPPER_NOTES,
     GRIPPER_WORDS,
@@ -23,7 +23,7 @@ from jaxreward.tasks.robots.gripper_base import (
     held,
     let_go,
 )
-from jaxreward.tasks.robots.manner_metrics import AtEnd, Both, Most, Slow
+from jaxreward.tasks.robots.manner_metrics import AtEnd, Most, Slow
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView
 
