@@ -43,7 +43,7 @@ def compute_reward(state, action, next_state):
     grip = (held | there).astype(jnp.float32)  # so letting go costs nothing there
     above = info["to_cube"][1] < -0.02
     aside, height = jnp.abs(info["to_goal"][0]), info["cube_pos"][1] - 0.025
-  , over = jnp.exp(-((aside / 0.03) ** 2))
+    over = jnp.exp(-((aside / 0.03) ** 2))
     lifted = 0.5 * (jnp.clip(height / 0.02, 0.0, 1.0) + jnp.clip(height / 0.04, 0.0, 1.0))
     lifted = lifted * jnp.exp(-((jnp.maximum(height - 0.05, 0.0) / 0.04) ** 2))
     ready = jnp.maximum(lifted, jnp.exp(-((aside / 0.045) ** 2)) * (height > -0.005))

@@ -118,6 +118,6 @@ class CubePlace(GripperTask):
         return vocabulary(self.horizon)
 
     def subgoals(self) -> Subgoals:
-        from jaxreward.tasks.robots.place_fragments import SUBGOALS
+        from jaxreward.tasks.robots.gripper_fragments import subgoals
 
-        return SUBGOALS
+        return subgoals(NEAR, "on the table")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from jaxreward.records import Vocabulary
 from jaxreward.tasks.robots import gripper_fragments as gripper
-from jaxreward.tasks.robots.place import NEAR
 
 SUBTASK_TERMS = {
     "grasp": gripper.SUBTASK_TERMS["grasp"],
@@ -14,8 +13,6 @@ SUBTASK_TERMS = {
     "release": gripper.SUBTASK_TERMS["release"],
 }
 """Terms that pay for each subtask of the instruction."""
-
-SUBGOALS = gripper.subgoals(NEAR, "on the table")
 
 
 def vocabulary(horizon: int) -> Vocabulary:

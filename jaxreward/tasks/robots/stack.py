@@ -135,9 +135,9 @@ class CubeStack(GripperTask):
         return vocabulary(self.horizon)
 
     def subgoals(self) -> Subgoals:
-        from jaxreward.tasks.robots.stack_fragments import SUBGOALS
+        from jaxreward.tasks.robots.gripper_fragments import subgoals
 
-        return SUBGOALS
+        return subgoals(NEAR, "on the lower cube")
 
 
 def _on_top(state: RobotState) -> jax.Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from jaxreward.records import Vocabulary
 from jaxreward.tasks.fragment_template import Template
 from jaxreward.tasks.robots import gripper_fragments as gripper
-from jaxreward.tasks.robots.stack import NEAR
 
 SUBTASK_TERMS = {
     "grasp": gripper.SUBTASK_TERMS["grasp"],
@@ -31,8 +30,6 @@ TERMS = (
              "-((height(next_state) < 0.05) & (aside(next_state) < 0.07) & (aside(next_state) > 0.012))"
              ".astype(jnp.float32)", 1, gripper.NEAR),
 )  # fmt: skip
-
-SUBGOALS = gripper.subgoals(NEAR, "on the lower cube")
 
 
 def vocabulary(horizon: int) -> Vocabulary:
