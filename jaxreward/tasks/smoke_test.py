@@ -76,7 +76,10 @@ def smoke_test(
 
 def _outside(task: Any, values: Mapping[str, Any], locator: SourceLocator) -> Iterator[Finding]:
     """Subtasks whose metrics leave [0, 1]: the alignment would count them as 0 or 1."""
-    instruction = instruction_of(task)
+    try:
+        instruction = instruction_of(task)
+    except UserError:  # which is found where the task is described
+        return
     for subtask in instruction.subtasks if instruction is not None else ():
         if subtask.metric and ((x := values[subtask.metric]).min() < 0.0 or x.max() > 1.0):
             worst = x.max() if x.max() > 1.0 else x.min()

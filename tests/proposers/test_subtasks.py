@@ -27,7 +27,7 @@ from tests.proposers.material import request, result
 
 CARD = card(make_task("panda-cabinet"))
 PROPOSER = GeneticProposer(CARD)
-INSTRUCTION = CARD.instruction or Instruction(words="")
+INSTRUCTION = CARD.instruction or Instruction(words="Go.")
 SUBTASKS = INSTRUCTION.subtasks
 NAMES = [subtask.name for subtask in SUBTASKS]
 WORDS = PROPOSER.propose(request("divide"), np.random.default_rng(0)).words
