@@ -373,7 +373,7 @@ def test_the_report_is_normalised_by_the_baselines_of_the_run(searched, tmp_path
     text = console.export_text()
     assert "miss (m), less is better on probe-aim" in text and "--resume" not in text
     show_outcome(dataclasses.replace(searched, cause=EndCause.DEVICE_S), console)
-    assert f"for more: --name {searched.path.name} --resume and a larger --max-device-s" in console.export_text()
+    assert f"--name {searched.path.name} --resume and a larger --max-device-s" in console.export_text()
 
 
 def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,8 @@ from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.proposer import Context
 from jaxreward.records import Watched
 from jaxreward.runs import read_log
+from jaxreward.runs.resume_options import resume_options
+from jaxreward.sentences import in_python
 from tests.careful_corridor import CarefulCorridor
 from tests.proposers.material import request, result
 from tests.proposers.talk import MemoryTranscript
@@ -54,6 +57,18 @@ def test_a_page_has_the_film_and_the_subtasks(tmp_path):
     assert "[film](g0002-00-agent.gif)" in page and "- turn: go back a step" in page and INSTRUCTION.words in page
     assert (tmp_path / "votes" / "g0002-00-agent.gif").read_text() == "film of a"
     assert str(tmp_path / "votes" / "g0002-00.txt") in page and "{" not in page
+
+
+def test_what_goes_on_is_a_command_that_finds_the_run(tmp_path):
+    """A task in a file is named, since it is executed."""
+    options = resume_options(tmp_path / "my run", task="own/mine.py:Mine", strategy="rda", proposer="genetic")
+    assert options == f"--out {tmp_path} --task own/mine.py:Mine --name 'my run'"
+    assert resume_options(Path("runs/a"), task="door-open") == "--name a"
+    made = judge(tmp_path)
+    made.open(Context(folder=tmp_path, transcript=MemoryTranscript(), found_by=options))
+    stopped = made.judge_all([WATCH], RNG_OF).stopped
+    assert stopped is not None and str(stopped).endswith(f"go on with jaxreward evolve {options} --resume")
+    assert str(in_python(stopped.sentence)).endswith("go on with the same call")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from jaxreward.reports.tables import alignment_text, measure_of_scores, score_js
 from jaxreward.reports.timeline import Timeline
 from jaxreward.runs import Checked, Entry, Proposed, Trained, read_log, read_transcript
 from jaxreward.runs.provenance import VERSIONED, commit, device, versions
+from jaxreward.runs.resume_options import resume_options
 from jaxreward.runs.transcripts import TRANSCRIPT
 
 _BUDGETS = {
@@ -78,7 +79,9 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
 
 def _show_what_goes_on(outcome: Outcome, console: Console) -> None:
     """What continues a search that ended before all its candidates were trained."""
-    again = f"--name {outcome.path.name} --resume"
+    s = outcome.settings
+    options = resume_options(outcome.path, task=s.task, strategy=s.strategy, proposer=s.proposer)
+    again = f"jaxreward evolve {options} --resume"
     if (budget := _BUDGETS.get(outcome.cause) if outcome.cause else None) is not None:
         console.print(f"for more: {again} and a larger {budget}", soft_wrap=True)
     elif outcome.exit_code:

@@ -59,6 +59,7 @@ from jaxreward.runs import (
 )
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.malformed import explain_malformed
+from jaxreward.runs.resume_options import resume_options
 from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search.seeding import derive_rng
 from jaxreward.timing import CLOCK
@@ -106,7 +107,12 @@ class Steps:
             should_stop=self.stops,
             note=watcher.note,
             status=watcher.proposing,
-            name=name or run.path.name,
+            found_by=resume_options(
+                run.path.parent if name else run.path,
+                task=settings.task,
+                strategy=settings.strategy,
+                proposer=settings.proposer,
+            ),
             shared_exchanges=elsewhere,
             prefetch=self._prefetch,
             known=lambda: known_of(self.progress),

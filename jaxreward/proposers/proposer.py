@@ -55,7 +55,7 @@ class Context:
         should_stop: whether the run was asked to stop.
         note: shows a line to the user.
         status: shows what is going on now, replacing what it showed before.
-        name: of the run that a user would resume; the folder's where it is empty.
+        found_by: the options by which a command finds the run, to be typed; its name where it is empty.
         shared_exchanges: of other searches, which count for the same budgets.
         known: the programs that have a score.
         on_endpoint: called before the first call of each language model with a sentence that says where its calls go.
@@ -67,11 +67,16 @@ class Context:
     should_stop: Callable[[], bool] = lambda: False
     note: Callable[[str], None] = lambda _: None
     status: Callable[[str], None] = lambda _: None
-    name: str = ""
+    found_by: str = ""
     shared_exchanges: Sequence[Exchange] = ()
     prefetch: Callable[[Proposal], None] = lambda _: None
     known: Callable[[], Sequence[Known]] = lambda: ()
     on_endpoint: Callable[[str], None] = lambda _: None
+
+    @property
+    def options(self) -> str:
+        """The options by which a command finds the run."""
+        return self.found_by or f"--name {self.folder.name}"
 
 
 @dataclass(frozen=True)

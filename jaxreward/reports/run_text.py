@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 import textwrap
 import time
@@ -12,7 +11,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from jaxreward.config import is_file, label_of
+from jaxreward.config import label_of
 from jaxreward.formatting import count, dollars, seeds_text, span
 from jaxreward.records import Result, Score
 from jaxreward.reports.baselines import Gap, gap, scored_programs
@@ -24,6 +23,7 @@ from jaxreward.reports.tables import alignment_text, figure, score_json
 from jaxreward.reports.timeline import BEST_OF_N, CHECKING, FINAL, PROPOSING, TRAINING, Period, better
 from jaxreward.reports.warnings import is_about
 from jaxreward.reports.watched import seen_text, watched_of
+from jaxreward.runs.resume_options import resume_options
 
 FILES = {
     "best_interface.py": "the best program",
@@ -79,12 +79,11 @@ def resume_command(view: RunView) -> str:
         path = path.parent  # a search inside another run
     if started.objects:
         return "give its call of jaxreward.evolve again"
-    out = "" if path.parent == Path("runs") else f" --out {shlex.quote(str(path.parent))}"
     how = "tell" if started.proposer == "manual" else "evolve"
     resume = "" if how == "tell" else " --resume"
-    named = {"task": started.task, "strategy": started.strategy, "proposer": started.proposer}
-    own = "".join(f" --{option} {shlex.quote(label_of(name))}" for option, name in named.items() if is_file(name))
-    command = f"jaxreward {how}{out}{own} --name {shlex.quote(path.name)}{resume}"
+    task, strategy, proposer = map(label_of, (started.task, started.strategy, started.proposer))
+    options = resume_options(path, task=task, strategy=strategy, proposer=proposer)
+    command = f"jaxreward {how} {options}{resume}"
     if view.standing == "finished":
         return f"{command} --candidates N"
     return f"{command} --max-attempts N" if view.standing == "failed" else command

@@ -218,7 +218,7 @@ def test_the_cost_is_that_of_the_model_called():
 
 def manual(folder: Path, **more) -> ManualProposer:
     made = ManualProposer(XLAND, LlmSettings(wait_s=0))
-    made.open(Context(folder=folder, transcript=MemoryTranscript(), name="by-hand", **more))
+    made.open(Context(folder=folder, transcript=MemoryTranscript(), found_by="--name by-hand", **more))
     return made
 
 

@@ -245,7 +245,30 @@ def test_without_a_vote_that_can_be_read_there_is_no_score(tmp_path):
         (proposal,) = Bench(server.url, tmp_path).ask(watch("a")).proposals
     assert server.calls == 2 + 2 * 4
     assert proposal.failure is not None and proposal.failure.stage == "reply" and not proposal.words
-    assert "the judge did not score a" in proposal.failure.message
+    assert "the judge did not score a, 4 of 4 votes cannot be read" in proposal.failure.message
+
+
+@pytest.mark.parametrize("unread", [1, 2, 3])
+def test_votes_that_cannot_be_read_are_counted(tmp_path, unread):
+    """They are said, and an agent is not scored by less than half of its votes."""
+    filmed(tmp_path, "a")
+    bad = [(episode, vote) for episode in range(2) for vote in range(2)][:unread]
+    asked = dict[int, int]()
+
+    def reply(body, n):
+        if not is_question(body):
+            return Answer(CRITERIA)
+        episode = [list(of_episode) for of_episode in LEVELS].index(greys(body))
+        asked[episode] = asked.get(episode, -1) + 1
+        # Those that cannot be read are asked for again, in the order of the first round.
+        return Answer("so so" if (episode, asked[episode] % 2) in bad else scores(0.5, 0.5))
+
+    with ChatServer(reply) as server:
+        bench = Bench(server.url, tmp_path, concurrency=1)
+        (proposal,) = bench.ask(watch("a")).proposals
+    said = [note for note in bench.notes if "cannot be read, and do not count" in note]
+    assert (proposal.failure is not None) == (unread > 2) and len(said) == (unread <= 2)
+    assert f"{unread} of 4 votes" in (said[0] if said else str(proposal.failure))
 
 
 def test_a_model_without_eyes_ends_the_run_with_its_words(tmp_path):

@@ -17,6 +17,7 @@ from jaxreward.errors import EndCause, FileProblem, ProposerStopped, UnusableFil
 from jaxreward.proposers.human.mailbox import Mailbox
 from jaxreward.proposers.proposer import Answers, Context, RngOf
 from jaxreward.records import Proposal, Request
+from jaxreward.sentences import either
 
 How = Literal["files", "terminal"]
 PICTURES = "pictures"
@@ -78,9 +79,8 @@ class People:
         return None
 
     def open(self, context: Context) -> None:
-        name = context.name or context.folder.name
-        self.box = Mailbox(context, "votes", "votes", (".txt",), "vote", "people", self.wait_s,
-                           f"jaxreward evolve --name {name} --resume")  # fmt: skip
+        how = either(f"jaxreward evolve {context.options} --resume", "the same call")
+        self.box = Mailbox(context, "votes", "votes", (".txt",), "vote", "people", self.wait_s, how)
 
     def write_requests(self, requests: Sequence[Request], rng_of: RngOf) -> list[Path]:
         """Write the pages of requests that have none yet; returns those of all."""

@@ -210,25 +210,30 @@ class VisionJudge(ModelCaller):
             "request_id": agent.request.id, "proposer": "vision", "model": self.model, "calls": spent.requests,
             "tokens": spent.tokens, "cost_usd": spent.usd, "unpriced_tokens": spent.unpriced,
         }  # fmt: skip
-        seen, message = dict[str, list[Seen]](), "it was shown no episode"
+        seen, unread = dict[str, list[Seen]](), list[str]()
         for number in range(len(agent.evidence.episodes)):
-            votes, problem = self._votes_on(agent, number)
-            message = problem or message
+            votes, problems = self._votes_on(agent, number)
+            unread += problems
             for name in agent.names if votes else ():
                 seen.setdefault(name, []).append(_together([vote[name] for vote in votes]))
-        if not seen:
-            return Proposal(failure=Failure(stage="reply", message=f"the judge did not score {agent.id}: {message}"),
+        asked = len(agent.evidence.episodes) * self._votes_each
+        if 2 * len(unread) > asked or not seen:
+            why = f"{len(unread)} of {asked} votes cannot be read: {unread[-1]}" if unread else "there is no episode"
+            return Proposal(failure=Failure(stage="reply", message=f"the judge did not score {agent.id}, {why}"),
                             **about)  # fmt: skip
         watched = Watched(subtasks={name: tuple(of_episodes) for name, of_episodes in seen.items()})
+        if unread:
+            self._note_once(
+                f"{len(unread)} of {asked} votes on {agent.id} cannot be read, and do not count: {unread[-1]}"
+            )
         self._report(agent, watched)
         return Proposal(words=watched.as_words(), **about)
 
-    def _votes_on(self, agent: _Agent, number: int) -> tuple[list[dict[str, Seen]], str]:
-        """The votes on an episode that can be read, and what is wrong with the others."""
+    def _votes_on(self, agent: _Agent, number: int) -> tuple[list[dict[str, Seen]], list[str]]:
+        """The votes on an episode that can be read, and what is wrong with each of the others."""
         each = [self._vote(agent, _vote_part(number, vote))[0] for vote in range(self._votes_each)]
         votes = [found for found in each if isinstance(found, dict)]
-        problem = next((found.message for found in each if isinstance(found, Failure)), "")
-        return votes, problem
+        return votes, [found.message for found in each if isinstance(found, Failure)]
 
     def _report(self, agent: _Agent, watched: Watched) -> None:
         """Say where votes on the same episode are far apart."""
