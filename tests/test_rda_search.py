@@ -215,6 +215,9 @@ def test_an_attribute_of_that_name_is_no_instruction():
     task = Told()
     object.__setattr__(task, "instruction", "Walk to the end.")
     assert card(task).instruction is None
+    object.__setattr__(task, "instruction", Instruction(words="Walk to the end.", subtasks=()))
+    with pytest.raises(UserError, match="`instruction` of careful-corridor is a value: make it a method"):
+        card(task)
 
 
 @pytest.mark.long

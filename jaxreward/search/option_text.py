@@ -43,7 +43,7 @@ def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
                 f"{mention('option', [text])}: {name} is set by the run and not by {mention('option')}",
                 f"strategy.{name}",
             )
-        known_options(strategy, [name])
+        known_options(strategy, [name], but=SHARED)
         if name in found:
             raise InvalidSetting(f"{mention('option')} gives {name} twice; give it once", f"strategy.{name}")
         found[name] = _value(strategy, name, value.strip(), hints[name])

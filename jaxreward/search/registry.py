@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from jaxreward.config import is_file, label_of
@@ -79,9 +79,9 @@ def strategy_class(name: str) -> type[SearchStrategy[Any]]:
     raise UnknownName("strategy", name, sorted(STRATEGIES), settings=("strategy",))
 
 
-def known_options(name: str, options: Iterable[str]) -> None:
-    """`UnknownName` for the first of `options` that the strategy called `name` does not have."""
-    known = sorted(field.name for field in dataclasses.fields(strategy_class(name)))
+def known_options(name: str, options: Iterable[str], but: Collection[str] = ()) -> None:
+    """`UnknownName` for the first of `options` that the strategy called `name` does not have, or has among `but`."""
+    known = sorted(field.name for field in dataclasses.fields(strategy_class(name)) if field.name not in but)
     for option in options:
         if option not in known:
             kind = f"option of strategy {label_of(name)}"

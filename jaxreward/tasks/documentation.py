@@ -52,10 +52,7 @@ def subgoals_of(task: Task) -> Subgoals:
         UserError: no `Subgoals`, a name that is no fragment of the vocabulary or of the subgoals, or one of the wrong
             kind, or a part of the subgoals' vocabulary that the task's has another of.
     """
-    said = getattr(task, "subgoals", None)
-    if isinstance(said, Subgoals):
-        raise UserError(f"`subgoals` of {task.name} is a value: make it a method that returns it")
-    if not (isinstance(task, Staged) and callable(said)):
+    if not (isinstance(task, Staged) and _is_method(task, "subgoals", Subgoals)):
         return Subgoals()
     found = _stated(task, "subgoals", Subgoals)
     own = task.vocabulary()
@@ -91,9 +88,10 @@ def instruction_of(task: Task) -> Instruction | None:
     """How the task is to be done, where it says so.
 
     Raises:
-        UserError: a subtask that names a metric or a fragment which the task does not have, or two of one name.
+        UserError: no `Instruction`, a subtask that names a metric or a fragment which the task does not have, or two of
+            one name.
     """
-    if not (isinstance(task, Instructed) and callable(task.instruction)):
+    if not (isinstance(task, Instructed) and _is_method(task, "instruction", Instruction)):
         return None
     found = _stated(task, "instruction", Instruction)
     names = [subtask.name for subtask in found.subtasks]
@@ -113,6 +111,14 @@ def instruction_of(task: Task) -> Instruction | None:
                 "it there, or take the name out"
             )
     return found
+
+
+def _is_method(task: Task, name: str, kind: type) -> bool:
+    """Whether the task has such a method; an attribute of another kind than what the method returns is its own."""
+    said = getattr(task, name)
+    if isinstance(said, kind):
+        raise UserError(f"`{name}` of {task.name} is a value: make it a method that returns it")
+    return callable(said)
 
 
 def _stated(task: Task, method: str, kind: type[T]) -> T:

@@ -40,9 +40,11 @@ def test_a_value_that_cannot_be_read_is_named(strategy, text, settings, says):
         ("limen", "ilands=2", "ilands", "islands"),
         ("best-of-n", "islands=2", "islands", None),
         ("limn", "islands=2", "limn", "limen"),
+        ("limen", "budgte=2", "budgte", None),
     ],
 )
 def test_an_unknown_name_comes_with_the_nearest(strategy, text, name, nearest):
+    """Of those that can be given."""
     with pytest.raises(UnknownName, check=lambda e: (e.name, e.nearest) == (name, nearest)):
         read_options(strategy, [text])
 
