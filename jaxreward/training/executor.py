@@ -168,8 +168,8 @@ class Supervisor:
 
     Attributes:
         compiling: called before a job's functions are waited for.
-        reached: called with the number of updates done, at points of the curves and where a job goes on from what was
-            saved.
+        reached: called with the number of updates done: where a job begins, or goes on from what was saved, and at the
+            points of the curves.
         should_stop: asked before every update; if so the job is saved and ends with `Interrupted`.
         checkpointing: where the state is saved at intervals and at the end, under the job's name, and where a job looks
             for it first.

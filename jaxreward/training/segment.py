@@ -27,7 +27,7 @@ def advance(chunk: Chunk, job: Job, supervisor: Supervisor) -> tuple[TrainerStat
         if found is not None:
             history, at = found["history"], found["update"]
             state, stats = jax.device_put((found["state"], found["stats"]), chunk.device)
-            supervisor.reached(job, at, history)
+    supervisor.reached(job, at, history)
 
     def save() -> None:
         if saving is not None:

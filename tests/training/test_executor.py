@@ -195,7 +195,10 @@ def test_a_resumed_training_reports_restored_steps_as_done(corridor, four, tiny)
         "execution": Execution(chunk=2, devices=jax.local_devices()[:1]),
     }  # fmt: skip
     with pytest.raises(Interrupted):
-        train(corridor, four, tiny, should_stop=stop, **settings)
+        train(corridor, four, tiny, should_stop=stop, progress=reports.append, **settings)
+    begun = next(k for k, p in enumerate(reports) if p.phase == "train")
+    assert reports[begun].steps == 0 and reports[begun - 1].phase == "compile", "said before the first point of a curve"
+    reports.clear()
     train(corridor, four, tiny, progress=reports.append, **settings)
     trained = [p for p in reports if p.phase == "train"]
     assert trained[0].steps > 0 and trained[0].success and trained[-1].steps == trained[-1].total

@@ -230,7 +230,7 @@ def at_the_third_report(do: Callable[[], None]) -> Callable[[Progress], None]:
     seen = list[int]()
 
     def progress(report: Progress) -> None:
-        if report.phase == "train":
+        if report.phase == "train" and report.steps:
             seen.append(report.steps)
             if len(seen) == 3:
                 do()
