@@ -22,6 +22,7 @@ from jaxreward.evolution.setup import Objects
 from jaxreward.evolution.vocabulary import FILE, read_vocabulary, write_vocabulary
 from jaxreward.proposers.proposer import OneByOne
 from jaxreward.records import Proposal
+from jaxreward.reports.report_content import commands
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import interval
 from jaxreward.runs import Asked, Baseline, Paused, Proposed, RunStarted, Told, Trained, read_log
@@ -501,3 +502,19 @@ def test_strategies_are_compared_from_python():
         jr.train(Bit(), a_hit, cast(Any, {"hidden": [8]}))
     with pytest.raises(InvalidSetting, match="give the class Scaled"):
         jr.compare(Bit(), **{**how, "proposers": [Scaled(None)]})
+
+
+@pytest.mark.long
+def test_the_report_on_a_task_that_was_an_object_says_calls_that_work():
+    task = Bit()
+    run = jr.evolve(task, name="own", **{**SMALL, "candidates": 1, "final_seeds": 0, "baselines": ()})
+    said = commands(RunView.read(run.path))
+    assert not any(line.startswith("jaxreward ") for line in said.values()), said
+    opened, train = said["Train the winner on ten fresh seeds"].split("\n")
+    names = {"jaxreward": jr, "task": task}
+    exec(opened, names)
+    trained = eval(train.replace("seeds=10", "seeds=1"), names)
+    assert trained.seeds == (0,) and trained.ppo == run.ppo and run.ppo.envs == 8 and trained.steps[-1] == 256
+    assert eval(said["Run the same search again"], names).path == run.path
+    repeated = eval(said["Repeat it from its record, without a model"], names)
+    assert repeated.best.source == run.best.source and repeated.path != run.path

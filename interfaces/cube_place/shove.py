@@ -2,7 +2,7 @@
 # What: what expert.py sees; a reward that is misaligned on purpose: it pays for the gripper's being at the cube and for
 #   the cube's way to the goal, however it gets there.
 # By: written by hand.
-# Score: success 0.618 +- 0.102, over 5 seeds of 1,000,000 steps (mean and standard error).
+# Score: success 0.618 +- 0.102, alignment 0.185 +- 0.056, over 5 seeds of 1,000,000 steps (mean and standard error).
 # Again: scripts/train.py --task cube-place --interfaces interfaces/cube_place/*.py --seeds 5 --steps 1000000
 import jax.numpy as jnp
 

@@ -41,6 +41,7 @@ from jaxreward.table import Table, escaped
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training.networks import Variables
 from jaxreward.training.policy import Policy
+from jaxreward.training.sac_hyperparameters import Learner
 
 _SHOWN = ("best", "fresh", "against", "warnings", "spent", "failures", "cost")
 _LINES = 10
@@ -167,6 +168,11 @@ class SearchRun:
             )
         require_task(started.task)
         return make_task_of(started.task, self._settings.task_arg)
+
+    @property
+    def ppo(self) -> Learner:
+        """The learner of the search, for `jaxreward.train`."""
+        return self._settings.hyper
 
     def policy(self, *, deterministic: bool = False) -> Policy:
         """The trained agent of the best candidate, the best of its seeds, as `policy(state, key) -> action`; see

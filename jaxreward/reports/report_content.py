@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shlex
 import time
 from collections.abc import Sequence
@@ -148,8 +149,10 @@ def failures(view: RunView) -> dict[str, list[Result]]:
 
 
 def commands(view: RunView) -> dict[str, str]:
-    """Command lines by their purpose."""
+    """Command lines by their purpose, calls in Python where the task was an object."""
     config, path = view.started.config, view.path
+    if "task" in view.started.objects:
+        return _calls(view)
     task = ["--task", label_of(view.started.task)]
     for option in config.get("task_arg") or ():
         task += ["--task-arg", option]
@@ -168,6 +171,35 @@ def commands(view: RunView) -> dict[str, str]:
         "evolve", "--proposer", "replay", "--recording", str(path)
     )
     return {name: line for name, line in found.items() if line}
+
+
+def _calls(view: RunView) -> dict[str, str]:
+    """What is typed in Python, with the task as `task`."""
+    config, path = view.started.config, repr(str(view.path))
+    steps = config.get("final_steps") or config.get("steps")
+    found = {"Run the same search again": _with_task(view.started.command)}
+    if view.best is not None:
+        more = f", steps={steps}" if steps else ""
+        found["Train the winner on ten fresh seeds"] = (
+            f"run = jaxreward.open_run({path}, task=task)\n"
+            f"jaxreward.train(task, [run.best.program], run.ppo, seeds=10{more})"
+        )
+    found["Repeat it from its record, without a model"] = _with_task(
+        view.started.command, leave=("name", "proposer"), proposer="'replay'", recording=path, resume="False"
+    )
+    return found
+
+
+def _with_task(command: str, leave: Sequence[str] = (), **more: str) -> str:
+    """A call of `jaxreward.evolve` with the object `task` in place of its name, without the arguments `leave` and with
+    `more`; as it is where it cannot be read."""
+    try:
+        call = ast.parse(command, mode="eval").body
+    except SyntaxError:
+        return command
+    keywords = call.keywords if isinstance(call, ast.Call) else ()
+    kept = [f"{k.arg}={ast.unparse(k.value)}" for k in keywords if k.arg not in ("task", *leave, *more)]
+    return f"jaxreward.evolve({', '.join(['task', *kept, *(f'{name}={value}' for name, value in more.items())])})"
 
 
 def _learner(command: str) -> list[str]:
