@@ -517,4 +517,4 @@ def test_the_report_on_a_task_that_was_an_object_says_calls_that_work():
     assert trained.seeds == (0,) and trained.ppo == run.ppo and run.ppo.envs == 8 and trained.steps[-1] == 256
     assert eval(said["Run the same search again"], names).path == run.path
     repeated = eval(said["Repeat it from its record, without a model"], names)
-    assert repeated.best.source == run.best.source and repeated.path != run.path
+    assert best_of(repeated).source == best_of(run).source and repeated.path != run.path
