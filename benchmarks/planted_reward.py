@@ -10,6 +10,7 @@ The planted reward and what each search chose are then trained from scratch on f
 
 from __future__ import annotations
 
+import statistics
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,9 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import jaxreward as jr
-from benchmarks.command import save, status_of
+from benchmarks.command import begun, save, status_of
 from benchmarks.machine import machine
 from jaxreward.commands.resolve import parse
+from jaxreward.errors import UserError
 from jaxreward.evolution.final_evaluation import FIRST_SEED
 from jaxreward.programs import Checker
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
@@ -62,12 +64,12 @@ class PlantedRewardSettings:
     """Environment steps of every training."""
     seeds: int = 5
     """Fresh seeds of the training at the end."""
-    seed: int = 0
-    """Of both searches."""
+    searches: int = 3
+    """Pairs of searches, with the seeds 0, 1 and so on."""
     runs: Path = Path("runs/planted")
     """Folder of the searches; those that are there go on."""
     out: Path | None = None
-    """File for the results."""
+    """File for the results, written after every pair; a pair that is in it is not searched again."""
 
 
 class Planted(GeneticProposer):
@@ -92,13 +94,13 @@ def planted(proposer: GeneticProposer, scale: float, rng: np.random.Generator) -
     return replace(genome.with_half("reward", tuple(Gene(*pair) for pair in weights.items())), groups=terms)
 
 
-def searched(s: PlantedRewardSettings, goes_by: str) -> RunView:
+def searched(s: PlantedRewardSettings, goes_by: str, seed: int) -> RunView:
     """A finished search that goes by what was seen, or by success."""
     found = jr.evolve(
         TASK, strategy="rda", proposer=Planted, observation=OBSERVATION, evolve="reward",
         option={"samples": s.samples, "watch": GOES_BY[goes_by] == "true"}, candidates=s.samples * s.iterations,
-        generation=s.samples, steps=s.steps, final_seeds=0, baselines=(), seed=s.seed, out=s.runs,
-        name=goes_by.replace(" ", "-"),
+        generation=s.samples, steps=s.steps, final_seeds=0, baselines=(), seed=seed, out=s.runs,
+        name=f"{goes_by.replace(' ', '-')}-{seed}",
     )  # fmt: skip
     return RunView.read(found.path)
 
@@ -111,9 +113,16 @@ def chosen(view: RunView, results: list[Result], goes_by: str) -> Result:
 
 
 def iterations(s: PlantedRewardSettings, view: RunView, goes_by: str) -> list[dict[str, Any]]:
-    """The program that the search had chosen at the end of each iteration: its success, its alignment, how far the
-    subtasks were done, by the training of the search, and what the judge said of those that were hardly done."""
+    """The program that the search had chosen at the end of each iteration, of `samples` programs with a score: its
+    success, its alignment, how far the subtasks were done, by the training of the search, and what the judge said of
+    those that were hardly done.
+
+    Raises:
+        UserError: the search ended before its last iteration did.
+    """
     results = [r for r in view.results.values() if r.score is not None]
+    if len(results) < s.samples * s.iterations:
+        raise UserError(f"{view.path} ended after {len(results)} of {s.samples * s.iterations} programs")
     found = []
     for end in range(s.samples, len(results) + 1, s.samples):
         best = chosen(view, results[:end], goes_by)
@@ -141,43 +150,65 @@ def _whole(view: RunView, id: str) -> str:
     return (view.path / "programs" / f"{summary.digest}.py").read_text(encoding="utf-8")
 
 
-def trained_afresh(s: PlantedRewardSettings, sources: dict[str, str]) -> list[dict[str, Any]]:
-    """The programs trained from scratch on fresh seeds."""
+def trained_afresh(s: PlantedRewardSettings, sources: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """The programs trained from scratch on fresh seeds, by their names."""
     task = make_task(TASK)
     with Checker() as checker:
         programs = [checker.load(source, task) for source in sources.values()]
     result = jr.train(task, programs, seeds=range(FIRST_SEED, FIRST_SEED + s.seeds), steps=s.steps)
-    rows = []
+    rows = dict[str, dict[str, Any]]()
     for row, name in enumerate(sources):
         alignment = result.alignment(row)
         assert alignment is not None
-        rows.append({
-            "program": name, "score": score_json(result.score(row)), "alignment": score_json(alignment),
+        rows[name] = {
+            "score": score_json(result.score(row)), "alignment": score_json(alignment),
             "subtasks": {metric: float(result.extra(metric)[row].mean()) for metric in result.subtask_metrics},
-        })  # fmt: skip
+        }  # fmt: skip
     return rows
 
 
-def run(s: PlantedRewardSettings) -> dict[str, Any]:
-    """Both searches, then the training of what was planted and of what they chose."""
-    report: dict[str, Any] = {
-        "benchmark": "planted_reward", "task": TASK, "iterations": s.iterations, "samples": s.samples,
-        "steps": s.steps, "seeds": s.seeds, "seed": s.seed, **machine(), "searches": {},
-    }  # fmt: skip
-    sources = dict[str, str]()
+def pair(s: PlantedRewardSettings, seed: int) -> dict[str, Any]:
+    """Both searches of a seed, then the training of what was planted and of what they chose."""
+    searches, sources = dict[str, Any](), dict[str, str]()
     for goes_by in GOES_BY:
-        view = searched(s, goes_by)
-        report["searches"][goes_by] = found = iterations(s, view, goes_by)
-        save(report, s.out)
-        for name, iteration in (("planted", found[0]), (f"chosen by {goes_by}", found[-1])):
-            sources.setdefault(name, _whole(view, iteration["program"]))
+        view = searched(s, goes_by, seed)
+        searches[goes_by] = found = iterations(s, view, goes_by)
+        for when, iteration in (("planted", found[0]), ("chosen", found[-1])):
+            sources[f"{when}, by {goes_by}"] = _whole(view, iteration["program"])
         for row in found:
-            print(f"{goes_by}, {row['trained']} trained: success {row['success']:.3f}, alignment "
+            print(f"seed {seed}, {goes_by}, {row['trained']} trained: success {row['success']:.3f}, alignment "
                   f"{row['alignment']:.3f}, {row['program']}", flush=True)  # fmt: skip
-    report["afresh"] = trained_afresh(s, sources)
-    save(report, s.out)
-    for row in report["afresh"]:
-        print(f"{row['program']}: success {row['score']['mean']:.3f}, alignment {row['alignment']['mean']:.3f}")
+    different = {source: name for name, source in reversed(sources.items())}
+    trained = trained_afresh(s, {name: source for source, name in different.items()})
+    return {"seed": seed, "searches": searches, "afresh": {n: trained[different[x]] for n, x in sources.items()}}
+
+
+def means(pairs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means over the pairs: of each iteration, and of the training afresh."""
+    of = lambda rows: {key: statistics.mean(row[key] for row in rows) for key in ("success", "alignment")}  # noqa: E731
+    fresh = lambda row: {"success": row["score"]["mean"], "alignment": row["alignment"]["mean"]}  # noqa: E731
+    return {
+        "searches": {
+            goes_by: [of(rows) for rows in zip(*(pair["searches"][goes_by] for pair in pairs), strict=True)]
+            for goes_by in GOES_BY
+        },
+        "afresh": {name: of([fresh(pair["afresh"][name]) for pair in pairs]) for name in pairs[0]["afresh"]},
+    }
+
+
+def run(s: PlantedRewardSettings) -> dict[str, Any]:
+    """All pairs of searches."""
+    how = {"benchmark": "planted_reward", "task": TASK, "iterations": s.iterations, "samples": s.samples,
+           "steps": s.steps, "seeds": s.seeds}  # fmt: skip
+    report = begun(s.out, how) or {**how, **machine(), "pairs": []}
+    for seed in range(s.searches):
+        if all(row["seed"] != seed for row in report["pairs"]):
+            report["pairs"].append(row := pair(s, seed))
+            report["means"] = means(report["pairs"])
+            save(report, s.out)
+            for name, one in row["afresh"].items():
+                print(f"seed {seed}, {name}, trained afresh: success {one['score']['mean']:.3f}, alignment "
+                      f"{one['alignment']['mean']:.3f}", flush=True)  # fmt: skip
     return report
 
 
