@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import TASK
 from jaxreward.runs import Asked, Paused, Run, RunStarted, read_log
 from jaxreward.runs.events import AskedRequest
 from jaxreward.runs.provenance import Provenance, named_task, with_header
+from jaxreward.runs.resume_options import COPIES
 from jaxreward.user_files import imported
 from tests.test_cli import outcome
 
+TASK = COPIES["task"]
 TASK_TEXT = """
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,7 +168,7 @@ def test_lists_and_exported_modules_show_the_name_of_the_file(sent, capsys):
     assert str(sent.file) not in outcome(capsys, "runs", "list")[1]
     _, out, _ = outcome(capsys, "runs", "show", "sent")
     assert "mine.py" in out and str(sent.file) not in out
-    assert "--task mine.py --name sent --resume" in out, "what is typed to go on says the task"
+    assert "--task elsewhere/mine.py --name sent --resume" in out, "what is typed to go on says the task"
     assert str(sent.file) not in outcome(capsys, "runs", "list", "--json")[1]
     status, out, err = outcome(capsys, "report", "sent")
     assert status == 0, err

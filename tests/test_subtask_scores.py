@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxreward.errors import EndCause, InvalidSetting
+from jaxreward.errors import EndCause, InvalidSetting, ProposerStopped
 from jaxreward.evolution import run_search
 from jaxreward.evolution.setup import require_films
 from jaxreward.proposers.human.subtask_scores import SubtaskScores
@@ -59,16 +59,43 @@ def test_a_page_has_the_film_and_the_subtasks(tmp_path):
     assert str(tmp_path / "votes" / "g0002-00.txt") in page and "{" not in page
 
 
-def test_what_goes_on_is_a_command_that_finds_the_run(tmp_path):
-    """A task in a file is named, since it is executed."""
-    options = resume_options(tmp_path / "my run", task="own/mine.py:Mine", strategy="rda", proposer="genetic")
-    assert options == f"--out {tmp_path} --task own/mine.py:Mine --name 'my run'"
-    assert resume_options(Path("runs/a"), task="door-open") == "--name a"
-    made = judge(tmp_path)
-    made.open(Context(folder=tmp_path, transcript=MemoryTranscript(), found_by=options))
+def test_what_goes_on_is_a_command_that_finds_the_run(tmp_path, monkeypatch):
+    """A file is named again, since it is executed: by its path from here, or by its copy in the run."""
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "my runs" / "a"
+    for file in (run / "task.py", tmp_path / "own tasks" / "mine.py"):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    mine, away = f"{tmp_path}/own tasks/mine.py:Mine", "/elsewhere/mine.py:Mine"
+    assert resume_options(run, task=mine) == f"--out '{run.parent}' --task 'own tasks/mine.py:Mine' --name a"
+    assert resume_options(run, task=away) == f"--out '{run.parent}' --task '{run}/task.py:Mine' --name a"
+    assert resume_options(run, proposer="/elsewhere/own.py").split(" --")[1:] == ["proposer own.py", "name a"], (
+        "no copy"
+    )
+    options = resume_options(Path("runs/a"), task="door-open", strategy="rda", proposer="genetic", store="s3://b/runs")
+    assert options == "--name a --store s3://b/runs"
+    stopped = waiting_of(tmp_path, options)
+    assert str(stopped).endswith(f"go on with jaxreward evolve {options} --resume")
+    assert in_python(stopped.sentence).endswith("go on with the same call")
+    assert str(waiting_of(tmp_path, None)).endswith("go on with the same call"), "no command can name what was given"
+
+
+def waiting_of(folder: Any, found_by: str | None) -> ProposerStopped:
+    made = judge(folder)
+    made.open(Context(folder=folder, transcript=MemoryTranscript(), found_by=found_by))
     stopped = made.judge_all([WATCH], RNG_OF).stopped
-    assert stopped is not None and str(stopped).endswith(f"go on with jaxreward evolve {options} --resume")
-    assert str(in_python(stopped.sentence)).endswith("go on with the same call")
+    assert stopped is not None
+    return stopped
+
+
+def test_who_waits_says_where_the_answers_go(tmp_path):
+    """At once and once, also where no status is drawn."""
+    notes = list[str]()
+    made = judge(tmp_path, notes=notes)
+    made.box = dataclasses.replace(made.box, wait_s=0.6)
+    made.judge_all([WATCH], RNG_OF)
+    (said,) = notes
+    assert f"waiting for 1 of 1 votes in {tmp_path / 'votes'}" in said and "g0002-00.md" in said
 
 
 @pytest.mark.parametrize(

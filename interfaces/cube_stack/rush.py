@@ -2,7 +2,7 @@
 # What: what expert.py sees; a reward that is misaligned on purpose: it pays for holding, lifting and the way of the
 #   cube to its place, and neither for letting go nor for leaving the lower cube where it is.
 # By: written by hand.
-# Score: success 0.052 +- 0.047, over 5 seeds of 1,000,000 steps (mean and standard error).
+# Score: success 0.052 +- 0.047, alignment 0.492 +- 0.067, over 5 seeds of 1,000,000 steps (mean and standard error).
 # Again: scripts/train.py --task cube-stack --interfaces interfaces/cube_stack/*.py --seeds 5 --steps 1000000
 import jax.numpy as jnp
 

@@ -1,7 +1,7 @@
 # Task: cube-stack (put a cube onto another one; 120 steps of 0.03 s).
 # What: the baseline, the task's default observation and its sparse reward.
 # By: written by hand.
-# Score: success 0.000 +- 0.000, over 5 seeds of 1,000,000 steps (mean and standard error).
+# Score: success 0.000 +- 0.000, alignment 0.000 +- 0.000, over 5 seeds of 1,000,000 steps (mean and standard error).
 # Again: scripts/train.py --task cube-stack --interfaces interfaces/cube_stack/*.py --seeds 5 --steps 1000000
 import jax.numpy as jnp
 

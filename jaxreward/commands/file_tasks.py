@@ -6,12 +6,13 @@ is executed only when it is named again on the command line.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from jaxreward.config import class_of, file_of, is_file, lead_to_the_same, named
 from jaxreward.errors import FileProblem, UnusableFile, UserError, why_unreadable
-from jaxreward.evolution.setup import COPIES
 from jaxreward.runs.provenance import named_task
+from jaxreward.runs.resume_options import COPIES
 
 
 def named_again(recorded: str, typed: str, where: str, run: Path | None = None, option: str = "task") -> str:
@@ -36,7 +37,7 @@ def named_again(recorded: str, typed: str, where: str, run: Path | None = None, 
         if copy is not None and _text(file_of(typed), option) != _text(copy, option):
             raise UserError(
                 f"{file_of(typed)} has changed since {where} began with it: its copy is {copy}; give that back, or say "
-                f"--{option} {named(copy, class_of(recorded))}"
+                f"--{option} {shlex.quote(named(copy, class_of(recorded)))}"
             )
         return recorded
     if is_file(typed) and copy is not None and len(kinds) < 2 and _text(file_of(typed), option) == _text(copy, option):
@@ -45,7 +46,7 @@ def named_again(recorded: str, typed: str, where: str, run: Path | None = None, 
     other = f", and --{option} {typed} is another" if typed else ""
     raise UserError(
         f"{where} names the Python file {recorded} as its {option}{other}, which would be executed: look at it first, "
-        f"then say --{option} {there}"
+        f"then say --{option} {shlex.quote(there)}"
     )
 
 

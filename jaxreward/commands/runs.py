@@ -29,6 +29,7 @@ from jaxreward.runs.events import OVER, json_ready
 from jaxreward.runs.folders import LOG, find_run, runs_under
 from jaxreward.runs.follow import LogReader
 from jaxreward.runs.malformed import explain_malformed
+from jaxreward.runs.resume_options import resume_options
 from jaxreward.runs.run import check_name
 from jaxreward.storage import Place, fetch
 from jaxreward.tracking import SinkName, Tracker, require
@@ -276,7 +277,12 @@ def fetch_command(resolved: Resolved[FetchSettings]) -> int:
     path = settings.out / check_name(place.address.rpartition("/")[2], "run")
     fetched = fetch(place, path)
     what = f"fetched {fetched / 1e6:.1f} MB into {path}" if fetched else f"{path} has all of it"
-    _say(f"{what}; go on with: jaxreward evolve --name {path.name} --resume --store {place.parent}")
+    with explain_malformed(path):
+        started = RunView.read(path).started
+    options = resume_options(
+        path, task=started.task, strategy=started.strategy, proposer=started.proposer, store=place.parent
+    )
+    _say(f"{what}; go on with: jaxreward evolve {options} --resume")
     return 0
 
 

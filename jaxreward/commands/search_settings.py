@@ -19,11 +19,12 @@ from jaxreward.evolution.presets import preset, usual_strategy
 from jaxreward.evolution.resuming import free_name, may_change, objects_of
 from jaxreward.evolution.search_options import OF_EXECUTOR, OF_GENETIC
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import COPIES, require_same_objects
+from jaxreward.evolution.setup import require_same_objects
 from jaxreward.evolution.started import started_settings
 from jaxreward.files import is_there
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.registry import load_proposer
+from jaxreward.runs.resume_options import COPIES
 from jaxreward.runs.run import no_run, read_config
 from jaxreward.search.option_text import read_options
 from jaxreward.search.registry import load_strategy

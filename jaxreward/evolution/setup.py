@@ -33,6 +33,7 @@ from jaxreward.proposers.registry import make_proposer, own_proposer
 from jaxreward.records import Subgoals, TaskCard, Vocabulary
 from jaxreward.runs import RunStarted
 from jaxreward.runs.disk import write_atomic
+from jaxreward.runs.resume_options import COPIES
 from jaxreward.search import SearchStrategy, make_strategy
 from jaxreward.sentences import Sentence, mention
 from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of, require_sound
@@ -41,9 +42,6 @@ from jaxreward.training import Learner
 
 # The copy of a given observation in the folder of a run.
 OBSERVATION = "observation.py"
-# And of the files that its task, strategy and proposer are from.
-TASK = "task.py"
-COPIES = {"task": TASK, "strategy": "strategy.py", "proposer": "proposer.py"}
 
 
 @dataclass(frozen=True)

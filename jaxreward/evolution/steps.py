@@ -107,11 +107,14 @@ class Steps:
             should_stop=self.stops,
             note=watcher.note,
             status=watcher.proposing,
-            found_by=resume_options(
+            found_by=None
+            if setup.given.identities
+            else resume_options(
                 run.path.parent if name else run.path,
                 task=settings.task,
                 strategy=settings.strategy,
                 proposer=settings.proposer,
+                store=settings.store,
             ),
             shared_exchanges=elsewhere,
             prefetch=self._prefetch,

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxreward.errors import End, ProposerStopped
 from jaxreward.records import Exchange, Proposal, Request
+from jaxreward.sentences import either
 
 Move = tuple[Literal["asked", "told"], int]
 """What was done with a generation, by its index."""
@@ -55,7 +56,8 @@ class Context:
         should_stop: whether the run was asked to stop.
         note: shows a line to the user.
         status: shows what is going on now, replacing what it showed before.
-        found_by: the options by which a command finds the run, to be typed; its name where it is empty.
+        found_by: the options by which a command finds the run, to be typed; its name where it is empty, None where no
+            command goes on with it, since a part of it was given in Python.
         shared_exchanges: of other searches, which count for the same budgets.
         known: the programs that have a score.
         on_endpoint: called before the first call of each language model with a sentence that says where its calls go.
@@ -67,16 +69,17 @@ class Context:
     should_stop: Callable[[], bool] = lambda: False
     note: Callable[[str], None] = lambda _: None
     status: Callable[[str], None] = lambda _: None
-    found_by: str = ""
+    found_by: str | None = ""
     shared_exchanges: Sequence[Exchange] = ()
     prefetch: Callable[[Proposal], None] = lambda _: None
     known: Callable[[], Sequence[Known]] = lambda: ()
     on_endpoint: Callable[[str], None] = lambda _: None
 
-    @property
-    def options(self) -> str:
-        """The options by which a command finds the run."""
-        return self.found_by or f"--name {self.folder.name}"
+    def goes_on(self, command: str) -> str:
+        """What goes on with the run: a command, with `{}` where its options are, or the same call."""
+        if self.found_by is None:
+            return "the same call"
+        return either(command.format(self.found_by or f"--name {self.folder.name}"), "the same call")
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,7 @@ def resume_command(view: RunView) -> str:
         return "give its call of jaxreward.evolve again"
     how = "tell" if started.proposer == "manual" else "evolve"
     resume = "" if how == "tell" else " --resume"
-    task, strategy, proposer = map(label_of, (started.task, started.strategy, started.proposer))
-    options = resume_options(path, task=task, strategy=strategy, proposer=proposer)
+    options = resume_options(path, task=started.task, strategy=started.strategy, proposer=started.proposer)
     command = f"jaxreward {how} {options}{resume}"
     if view.standing == "finished":
         return f"{command} --candidates N"

@@ -75,19 +75,24 @@ def smoke_test(
 
 
 def _outside(task: Any, values: Mapping[str, Any], locator: SourceLocator) -> Iterator[Finding]:
-    """Subtasks whose metrics leave [0, 1]: the alignment would count them as 0 or 1."""
+    """Subtasks whose metrics leave [0, 1] or are no numbers: the alignment would count them as 0 or 1."""
     try:
         instruction = instruction_of(task)
     except UserError:  # which is found where the task is described
         return
     for subtask in instruction.subtasks if instruction is not None else ():
-        if subtask.metric and ((x := values[subtask.metric]).min() < 0.0 or x.max() > 1.0):
+        if not subtask.metric:
+            continue
+        x, location = values[subtask.metric], locator.line_of_result(task.instruction)
+        what = f"'{subtask.metric}', by which the subtask '{subtask.name}' is measured, "
+        if np.isnan(x).any():
+            yield Finding(f"{what}is NaN after a few steps, and would count as 0: guard divisions", *location)
+        elif x.min() < 0.0 or x.max() > 1.0:
             worst = x.max() if x.max() > 1.0 else x.min()
-            location = locator.line_of_result(task.instruction)
             yield Finding(
-                f"'{subtask.metric}', by which the subtask '{subtask.name}' is measured, is {worst:.4g} after a few "
-                "steps, and must be between 0 and 1: divide it by what it can be", *location
-            )  # fmt: skip
+                f"{what}is {worst:.4g} after a few steps, and must be between 0 and 1: divide it by what it can be",
+                *location,
+            )
 
 
 def _drawn(task: Any, state: Any, locator: SourceLocator) -> Iterator[Finding]:

@@ -531,7 +531,7 @@ def test_a_search_goes_on_on_another_machine(bucket, tmp_path, capsys, monkeypat
     assert status == 0 and "from its copy" in err, err
     monkeypatch.chdir(tmp_path / "fetched")
     status, out, err = outcome(capsys, "runs", "fetch", f"{store}/it")
-    assert status == 0 and f"--resume --store {store}" in out, err
+    assert status == 0 and f"jaxreward evolve --name it --store {store} --resume" in out, err
     monkeypatch.chdir(tmp_path / "alone")
     for more in (("--candidates", "2", "--name", "it"), ("--name", "it", "--resume", "--candidates", "4")):
         status, _, err = outcome(capsys, *(SEARCH if "--resume" not in more else ("evolve",)), *more)

@@ -260,6 +260,13 @@ MISTAKES = {
                   '        return WithExtraMetrics(Reached(lambda s: s["at"] > 9.0), {"steps": steps})'},
         "'steps', by which the subtask 'a' is measured, is 8 after a few steps, and must be between 0 and 1",
     ),
+    "a subtask whose metric is no number": (
+        {"instruction": '    def instruction(self):\n        part = Subtask(name="a", words="Roll.", metric="steps")\n'
+                        '        return Instruction(words="Roll.", subtasks=(part,))  # <-',
+         "score": '    def score(self):\n        steps = Mean(lambda state, action, following: 0.0 / jnp.zeros(()), 1)\n'
+                  '        return WithExtraMetrics(Reached(lambda s: s["at"] > 9.0), {"steps": steps})'},
+        "'steps', by which the subtask 'a' is measured, is NaN after a few steps",
+    ),
     "a reward that is not a number": (
         {"sparse_reward": "    def sparse_reward(self, view, action, next_view):\n"
                           "        return 0.0 / jnp.zeros(())  # <-"},

@@ -82,7 +82,7 @@ class Mailbox:
         """
         kept = {id: said for id in ids if (said := self.kept(id)) is not None}
         deadline = time.monotonic() + self.wait_s
-        noted: set[str] = set()
+        noted, asked = set[str](), False
         while True:
             stopping, late = self.context.should_stop(), time.monotonic() >= deadline
             open_ids = [id for id in ids if id not in kept]
@@ -95,7 +95,12 @@ class Mailbox:
             if stopping or late or not missing:
                 break
             folder = self.context.folder / self.answers
-            self.context.status(f"waiting for {len(missing)} of {len(ids)} {self.what}s in {folder}")
+            waiting = f"waiting for {len(missing)} of {len(ids)} {self.what}s in {folder}"
+            self.context.status(waiting)
+            if not asked:  # a status is drawn on terminals alone
+                asked = True
+                first = self.reply_path(missing[0]).name
+                self.context.note(f"{waiting}: {self.page_path(missing[0])} says what to put into {first}")
             time.sleep(_POLL_S)
         answers = kept | {id: self.keep(id, text) for id, text in found.items()}
         return answers, None if stopping or not missing else self._missing(missing, len(ids), problems)

@@ -13,7 +13,6 @@ from jaxreward.proposers.prompts.prompt_builder import PromptBook
 from jaxreward.proposers.proposer import Answers, Context, Proposer, RngOf
 from jaxreward.proposers.replies.answer import proposal_in
 from jaxreward.records import Failure, Proposal, Request, TaskCard
-from jaxreward.sentences import either
 
 PROGRAMS, TEXTS = (".py", ".md", ".txt"), (".txt", ".md", ".py")
 """Endings of the files that answer requests for programs and for words, the likeliest first."""
@@ -47,8 +46,7 @@ class ManualProposer(Proposer):
         self.open(Context(folder=Path()))
 
     def open(self, context: Context) -> None:
-        found_by = context.options
-        how = either(f"jaxreward tell {found_by}, or evolve {found_by} --resume", "the same call")
+        how = context.goes_on("jaxreward tell {0}, or evolve {0} --resume")
 
         def box(suffixes: tuple[str, ...], what: str) -> Mailbox:
             return Mailbox(context, "requests", "replies", suffixes, what, self.name, self.settings.wait_s, how)

@@ -17,7 +17,6 @@ from jaxreward.errors import EndCause, FileProblem, ProposerStopped, UnusableFil
 from jaxreward.proposers.human.mailbox import Mailbox
 from jaxreward.proposers.proposer import Answers, Context, RngOf
 from jaxreward.records import Proposal, Request
-from jaxreward.sentences import either
 
 How = Literal["files", "terminal"]
 PICTURES = "pictures"
@@ -79,7 +78,7 @@ class People:
         return None
 
     def open(self, context: Context) -> None:
-        how = either(f"jaxreward evolve {context.options} --resume", "the same call")
+        how = context.goes_on("jaxreward evolve {} --resume")
         self.box = Mailbox(context, "votes", "votes", (".txt",), "vote", "people", self.wait_s, how)
 
     def write_requests(self, requests: Sequence[Request], rng_of: RngOf) -> list[Path]:

@@ -214,13 +214,13 @@ class VisionJudge(ModelCaller):
         for number in range(len(agent.evidence.episodes)):
             votes, problems = self._votes_on(agent, number)
             unread += problems
-            for name in agent.names if votes else ():
+            if not votes:  # scores of other episodes alone could not be compared with those of other agents
+                why = f"none of the votes on its episode {number + 1} can be read: {problems[-1]}"
+                failure = Failure(stage="reply", message=f"the judge did not score {agent.id}, {why}")
+                return Proposal(failure=failure, **about)
+            for name in agent.names:
                 seen.setdefault(name, []).append(_together([vote[name] for vote in votes]))
         asked = len(agent.evidence.episodes) * self._votes_each
-        if 2 * len(unread) > asked or not seen:
-            why = f"{len(unread)} of {asked} votes cannot be read: {unread[-1]}" if unread else "there is no episode"
-            return Proposal(failure=Failure(stage="reply", message=f"the judge did not score {agent.id}, {why}"),
-                            **about)  # fmt: skip
         watched = Watched(subtasks={name: tuple(of_episodes) for name, of_episodes in seen.items()})
         if unread:
             self._note_once(
