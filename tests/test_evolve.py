@@ -131,6 +131,7 @@ def test_a_run_writes_its_best_interface_with_its_provenance(whole):
     assert not [p.name for p in (path / "checkpoints").iterdir() if not p.name.startswith("best-policy")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_run_killed_after_any_event_resumes_to_the_same_end(whole, machine, tmp_path, first):
     """The log cut after every second event, as kill -9 leaves it; resumed; compared with the whole run."""

@@ -189,6 +189,46 @@ def test_what_is_finished_is_not_run_again(tmp_path: Path) -> None:
     assert RUN == [] and len(written(tmp_path)["cells"]) == 6
 
 
+def test_cells_of_other_folders_are_joined(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such as other machines': half of the work was done there."""
+    there, here = (str(tmp_path / name) for name in ("there", "here"))
+    assert reproduce("--out", there, "--only", "left") == 0
+    file = tmp_path / "there" / "table9.json"
+    RUN.clear()
+    capsys.readouterr()
+    words = ("--out", here, "--join", str(file))
+    assert reproduce(*words, "--dry-run", "--json") == 0
+    states = json.loads(capsys.readouterr().out.splitlines()[-1])["cells"]
+    assert [cell["state"] for cell in states if cell["part"] == "left"][:3] == ["done"] * 3
+    assert not (tmp_path / "here").exists(), "a plan writes nothing"
+    assert reproduce(*words) == 0
+    assert RUN and all(label.startswith("right") for label in RUN)
+    assert written(tmp_path / "here")["cells"][:3] == json.loads(file.read_text())["cells"]
+    assert len(written(tmp_path / "here")["cells"]) == 6
+    with pytest.raises(ChangedSetting, match=r"has left, sum, seed 0 with steps 10, which is asked for with 20"):
+        reproduce("--out", str(tmp_path / "other"), "--join", str(file), "--steps", "20")
+
+
+def test_a_cell_whose_files_are_needed_is_not_joined(tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "there"))
+    FAILING["left, double"] = UserError("not today")
+    assert reproduce(*out, "--only", "left") == 2
+    FAILING.clear()
+    RUN.clear()
+    file = tmp_path / "there" / "table9.json"
+    assert reproduce("--out", str(tmp_path / "here"), "--only", "left", "--join", str(file)) == 0
+    assert RUN == ["left, sum, seed 0", "left, double"], "the other sum is joined"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"cells": [{"a": 1}]}', None])
+def test_what_has_no_cells_is_not_joined(tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "results.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(UnusableFile, match="NAME.json of its folder"):
+        reproduce("--out", str(tmp_path / "here"), "--join", str(file))
+
+
 def test_a_reproduction_that_was_killed_goes_on_with_the_cell_it_was_in(tmp_path: Path) -> None:
     out = ("--out", str(tmp_path))
     FAILING["left, sum, seed 1"] = SystemExit(9)  # nothing of the runner sees it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -44,6 +44,8 @@ class ReproduceSettings:
     """Language models. Their budgets are of each search."""
     out: Path | None = None
     """Folder of cells, tables and picture. By default runs/PAPER-..., one for all entries with cells in common."""
+    join: tuple[Path, ...] = ()
+    """Results of other folders, such as other machines', files NAME.json: cells that they have are not run again."""
     unsafe_no_sandbox: bool = False
     """Check programs without the sandbox. For systems that have none, and programs you trust."""
     dry_run: bool = False
@@ -54,6 +56,7 @@ class ReproduceSettings:
 
 def run(resolved: Resolved[ReproduceSettings]) -> int:
     """List the entries, or run one; returns the exit status."""
+    from jaxreward.reproduction.joining import joinable
     from jaxreward.reproduction.registry import entry_of
 
     s = resolved.settings
@@ -65,8 +68,12 @@ def run(resolved: Resolved[ReproduceSettings]) -> int:
     cells = entry.cells(plan)
     _check_judge(cells, plan)
     console = console_of(s.json)
+    joined = joinable(cells, plan, s.join)
     if s.dry_run:
-        return _show(entry, cells, plan, console, s.json)
+        return _show(entry, cells, plan, console, s.json, joined)
+    for cell, finished in joined.items():
+        cell.begin(plan)
+        cell.keep(plan, finished)
     return _work(entry, cells, plan, console, s.json)
 
 
@@ -113,11 +120,13 @@ def _list(as_json: bool) -> int:
     return 0
 
 
-def _show(entry: Entry, cells: Sequence[Cell], plan: Plan, console: Console, as_json: bool) -> int:
+def _show(
+    entry: Entry, cells: Sequence[Cell], plan: Plan, console: Console, as_json: bool, joined: Collection[Cell]
+) -> int:
     """Print what would be run, and about what it costs."""
     from jaxreward.reproduction.runner import waiting
 
-    todo = waiting(cells, plan)
+    todo = [cell for cell in waiting(cells, plan) if cell not in joined]
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell.part, cell.kind), []).append(cell)
@@ -138,7 +147,8 @@ def _show(entry: Entry, cells: Sequence[Cell], plan: Plan, console: Console, as_
     if spending is not None:
         console.print(spending.text())
     if as_json:
-        listed = [{**cell.coordinates, "state": cell.lacking() or cell.status(plan)} for cell in cells]
+        state = lambda cell: "done" if cell in joined else cell.lacking() or cell.status(plan)  # noqa: E731
+        listed = [{**cell.coordinates, "state": state(cell)} for cell in cells]
         print_json({"dry_run": True, "budget": budget, "cells": listed, "env_steps": steps, "seconds": round(seconds)})
     return 0
 
@@ -201,7 +211,7 @@ COMMANDS = (
         main=("entry", "only", "seeds", "steps", "candidates", "proposer", "out", "dry_run"),
         topics={
             "entry": ("entry", "only", "seeds", "steps", "candidates", "proposer"), "models": ("llm",),
-            "run": ("out", "unsafe_no_sandbox", "dry_run", "json"),
+            "run": ("out", "join", "unsafe_no_sandbox", "dry_run", "json"),
         },
         examples=("reproduce grace/table2 --dry-run", "reproduce grace/figure4 --only GoToRedBall OpenDoorColor"),
     ),

@@ -224,8 +224,12 @@ class Cell(ABC):
             coordinates=self.coordinates, settings=json_ready(self.settings(plan)), numbers=json_ready(dict(numbers)),
             seconds=round(seconds, 2), device=device(), versions=versions(*VERSIONED), commit=commit(),
         )  # fmt: skip
-        write_atomic(self.folder(plan.out) / _DONE, found.model_dump_json(indent=1) + "\n")
+        self.keep(plan, found)
         return found
+
+    def keep(self, plan: Plan, found: FinishedCell) -> None:
+        """Write what it left when it was finished."""
+        write_atomic(self.folder(plan.out) / _DONE, found.model_dump_json(indent=1) + "\n")
 
 
 def _json(value: Any) -> str:

@@ -55,6 +55,7 @@ def test_a_search_is_read_and_played(page, capsys):
     assert example.scores and float(example.state.t) == 1
 
 
+@pytest.mark.long
 def test_the_front_page_runs_as_it_stands(page, capsys):
     (block,) = blocks("../README.md", "python")
     assert len([line for line in block.splitlines() if line.strip()]) <= 6

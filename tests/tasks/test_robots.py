@@ -315,6 +315,7 @@ def test_a_push_moves_the_robot_as_in_mujoco(stepped):
     assert np.abs(host.qpos[:2] - left_alone.qpos[:2]).max() > 0.05, "it moved"
 
 
+@pytest.mark.long
 def test_pushes_come_on_time_and_in_range(stepped):
     _, step, reset = stepped["go1-push-recovery"]
     state = reset(jax.random.key(3))
@@ -430,6 +431,7 @@ def test_every_array_is_documented(name):
     every_array_has_words(make_task(name))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TASKS)
 def test_every_fragment_is_what_it_says(stepped, name):
     every_fragment_is_what_it_says(stepped[name][0], *visited(*stepped[name]))

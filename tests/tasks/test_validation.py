@@ -263,7 +263,7 @@ MISTAKES = {
     "a subtask whose metric is no number": (
         {"instruction": '    def instruction(self):\n        part = Subtask(name="a", words="Roll.", metric="steps")\n'
                         '        return Instruction(words="Roll.", subtasks=(part,))  # <-',
-         "score": '    def score(self):\n        steps = Mean(lambda state, action, following: 0.0 / jnp.zeros(()), 1)\n'
+         "score": '    def score(self):\n        steps = Mean(lambda s, action, following: 0.0 / jnp.zeros(()), 1)\n'
                   '        return WithExtraMetrics(Reached(lambda s: s["at"] > 9.0), {"steps": steps})'},
         "'steps', by which the subtask 'a' is measured, is NaN after a few steps",
     ),
