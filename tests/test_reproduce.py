@@ -210,12 +210,12 @@ def test_cells_of_other_folders_are_joined(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_a_cell_whose_files_are_needed_is_not_joined(tmp_path: Path) -> None:
-    out = ("--out", str(tmp_path / "there"))
-    FAILING["left, double"] = UserError("not today")
-    assert reproduce(*out, "--only", "left") == 2
-    FAILING.clear()
+    assert reproduce("--out", str(tmp_path / "there"), "--only", "left") == 0
     RUN.clear()
     file = tmp_path / "there" / "table9.json"
+    found = json.loads(file.read_text())
+    found["cells"] = [cell for cell in found["cells"] if cell["coordinates"]["kind"] != "double"]
+    file.write_text(json.dumps(found))
     assert reproduce("--out", str(tmp_path / "here"), "--only", "left", "--join", str(file)) == 0
     assert RUN == ["left, sum, seed 0", "left, double"], "the other sum is joined"
 
