@@ -169,6 +169,11 @@ def test_lists_and_exported_modules_show_the_name_of_the_file(sent, capsys):
     _, out, _ = outcome(capsys, "runs", "show", "sent")
     assert "mine.py" in out and str(sent.file) not in out
     assert "--task elsewhere/mine.py --name sent --resume" in out, "what is typed to go on says the task"
+    assert "look at them first" not in out
+    moved = sent.file.rename(sent.file.with_name("moved.py"))
+    _, out, _ = outcome(capsys, "runs", "show", "sent")
+    assert f"--task {sent.path.relative_to(Path.cwd()) / TASK} --name sent" in out and "look at them first" in out
+    moved.rename(sent.file)
     assert str(sent.file) not in outcome(capsys, "runs", "list", "--json")[1]
     status, out, err = outcome(capsys, "report", "sent")
     assert status == 0, err

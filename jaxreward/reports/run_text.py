@@ -23,7 +23,7 @@ from jaxreward.reports.tables import alignment_text, figure, score_json
 from jaxreward.reports.timeline import BEST_OF_N, CHECKING, FINAL, PROPOSING, TRAINING, Period, better
 from jaxreward.reports.warnings import is_about
 from jaxreward.reports.watched import seen_text, watched_of
-from jaxreward.runs.resume_options import resume_options
+from jaxreward.runs.resume_options import COPIES, resume_options
 
 FILES = {
     "best_interface.py": "the best program",
@@ -147,6 +147,8 @@ def run_lines(view: RunView, width: int = 100, now: float | None = None) -> list
         )  # fmt: skip
     if way := resume_command(view):
         lines.append(f"{'resume':<10}{way}")  # unwrapped, to be copied
+        if any(str(view.path / copy) in way for copy in COPIES.values()):
+            lines.append(f"{'':<10}which executes files that came with the run: look at them first")
     return [*lines, *_generation_table(view.timeline.generations)]
 
 
