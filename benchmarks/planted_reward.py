@@ -45,7 +45,7 @@ PLANTED = {
     "clear": {"trunk_cost": SMALL}, "gently": {"action_cost": SMALL},
 }  # fmt: skip
 """Weights of fragments of the task's vocabulary, by the subtask that they pay for."""
-GOES_BY = {"what was seen": "true", "success": "false"}
+GOES_BY = {"what was seen": True, "success": False}
 """What the searches choose by, with the value of the option `watch` of strategy `rda`."""
 
 HARDLY = 0.5
@@ -98,7 +98,7 @@ def searched(s: PlantedRewardSettings, goes_by: str, seed: int) -> RunView:
     """A finished search that goes by what was seen, or by success."""
     found = jr.evolve(
         TASK, strategy="rda", proposer=Planted, observation=OBSERVATION, evolve="reward",
-        option={"samples": s.samples, "watch": GOES_BY[goes_by] == "true"}, candidates=s.samples * s.iterations,
+        option={"samples": s.samples, "watch": GOES_BY[goes_by]}, candidates=s.samples * s.iterations,
         generation=s.samples, steps=s.steps, final_seeds=0, baselines=(), seed=seed, out=s.runs,
         name=f"{goes_by.replace(' ', '-')}-{seed}",
     )  # fmt: skip
@@ -150,17 +150,17 @@ def _whole(view: RunView, id: str) -> str:
     return (view.path / "programs" / f"{summary.digest}.py").read_text(encoding="utf-8")
 
 
-def trained_afresh(s: PlantedRewardSettings, sources: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """The programs trained from scratch on fresh seeds, by their names."""
+def trained_afresh(s: PlantedRewardSettings, sources: list[str]) -> dict[str, dict[str, Any]]:
+    """The programs trained from scratch on fresh seeds, by their sources."""
     task = make_task(TASK)
     with Checker() as checker:
-        programs = [checker.load(source, task) for source in sources.values()]
+        programs = [checker.load(source, task) for source in sources]
     result = jr.train(task, programs, seeds=range(FIRST_SEED, FIRST_SEED + s.seeds), steps=s.steps)
     rows = dict[str, dict[str, Any]]()
-    for row, name in enumerate(sources):
+    for row, source in enumerate(sources):
         alignment = result.alignment(row)
         assert alignment is not None
-        rows[name] = {
+        rows[source] = {
             "score": score_json(result.score(row)), "alignment": score_json(alignment),
             "subtasks": {metric: float(result.extra(metric)[row].mean()) for metric in result.subtask_metrics},
         }  # fmt: skip
@@ -178,9 +178,8 @@ def pair(s: PlantedRewardSettings, seed: int) -> dict[str, Any]:
         for row in found:
             print(f"seed {seed}, {goes_by}, {row['trained']} trained: success {row['success']:.3f}, alignment "
                   f"{row['alignment']:.3f}, {row['program']}", flush=True)  # fmt: skip
-    different = {source: name for name, source in reversed(sources.items())}
-    trained = trained_afresh(s, {name: source for source, name in different.items()})
-    return {"seed": seed, "searches": searches, "afresh": {n: trained[different[x]] for n, x in sources.items()}}
+    trained = trained_afresh(s, list(dict.fromkeys(sources.values())))
+    return {"seed": seed, "searches": searches, "afresh": {name: trained[x] for name, x in sources.items()}}
 
 
 def means(pairs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ FLOORS: dict[str, set[str]] = {
         *("proposers", "proposers.prompts", "proposers.replies"),
     },
     "proposers.human": {
-        *("records", "errors", "operators", "files", "sentences"),
+        *("records", "errors", "operators", "files"),
         *("proposers", "proposers.llm", "proposers.prompts", "proposers.replies"),
     },
     "reports": {"records", "errors", "extras", "operators", "config", "files", "formatting", "runs"},

@@ -132,7 +132,8 @@ def test_an_unreadable_vote_waits_for_its_correction(tmp_path):
     os.utime(reply, (time.time() - 60, time.time() - 60))
     answers = made.judge_all([VOTE], drawn())
     sentence = f"{reply} cannot be read as a vote: begin with left, right or equal"
-    assert answers.proposals == () and notes[:1] == [sentence]
+    assert answers.proposals == () and notes[0] == sentence
+    assert len(notes) == 2 and notes[1].startswith("waiting for 1 of 1 votes")
     assert answers.stopped is not None and answers.stopped.later and sentence in str(answers.stopped)
     assert not desk_of(made).transcript.of(VOTE.id)
     reply.write_text("left, I think")

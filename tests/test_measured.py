@@ -373,7 +373,8 @@ def test_the_report_is_normalised_by_the_baselines_of_the_run(searched, tmp_path
     text = console.export_text()
     assert "miss (m), less is better on probe-aim" in text and "--resume" not in text
     show_outcome(dataclasses.replace(searched, cause=EndCause.DEVICE_S), console)
-    assert f"--name {searched.path.name} --resume and a larger --max-device-s" in console.export_text()
+    again = f"for more: jaxreward evolve --out {searched.path.parent} --name {searched.path.name} --resume"
+    assert f"{again} and a larger --max-device-s" in console.export_text().replace("\n", "")
 
 
 def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):

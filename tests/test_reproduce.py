@@ -205,7 +205,9 @@ def test_cells_of_other_folders_are_joined(tmp_path: Path, capsys: pytest.Captur
     assert RUN and all(label.startswith("right") for label in RUN)
     assert written(tmp_path / "here")["cells"][:3] == json.loads(file.read_text())["cells"]
     assert len(written(tmp_path / "here")["cells"]) == 6
-    with pytest.raises(ChangedSetting, match=r"has left, sum, seed 0 with steps 10, which is asked for with 20"):
+    with pytest.raises(
+        ChangedSetting, match="left, sum, seed 0 of .* was run with steps 10 and is now asked for with 20"
+    ):
         reproduce("--out", str(tmp_path / "other"), "--join", str(file), "--steps", "20")
 
 

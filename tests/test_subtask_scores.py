@@ -19,7 +19,7 @@ from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.proposer import Context
 from jaxreward.records import Watched
 from jaxreward.runs import read_log
-from jaxreward.runs.resume_options import resume_options
+from jaxreward.runs.resume_options import names_copies, resume_options
 from jaxreward.sentences import in_python
 from tests.careful_corridor import CarefulCorridor
 from tests.proposers.material import request, result
@@ -59,6 +59,13 @@ def test_a_page_has_the_film_and_the_subtasks(tmp_path):
     assert str(tmp_path / "votes" / "g0002-00.txt") in page and "{" not in page
 
 
+@dataclasses.dataclass(frozen=True)
+class Names:
+    task: str = "door-open"
+    strategy: str = "rda"
+    proposer: str = "genetic"
+
+
 def test_what_goes_on_is_a_command_that_finds_the_run(tmp_path, monkeypatch):
     """A file is named again, since it is executed: by its path from here, or by its copy in the run."""
     monkeypatch.chdir(tmp_path)
@@ -67,12 +74,13 @@ def test_what_goes_on_is_a_command_that_finds_the_run(tmp_path, monkeypatch):
         file.parent.mkdir(parents=True)
         file.touch()
     mine, away = f"{tmp_path}/own tasks/mine.py:Mine", "/elsewhere/mine.py:Mine"
-    assert resume_options(run, task=mine) == f"--out '{run.parent}' --task 'own tasks/mine.py:Mine' --name a"
-    assert resume_options(run, task=away) == f"--out '{run.parent}' --task '{run}/task.py:Mine' --name a"
-    assert resume_options(run, proposer="/elsewhere/own.py").split(" --")[1:] == ["proposer own.py", "name a"], (
-        "no copy"
-    )
-    options = resume_options(Path("runs/a"), task="door-open", strategy="rda", proposer="genetic", store="s3://b/runs")
+    assert resume_options(run, Names(task=mine)) == f"--out '{run.parent}' --task 'own tasks/mine.py:Mine' --name a"
+    assert resume_options(run, Names(task=away)) == f"--out '{run.parent}' --task '{run}/task.py:Mine' --name a"
+    uncopied = Names(proposer="/elsewhere/own.py")
+    assert resume_options(run, uncopied).endswith(" --proposer own.py --name a")
+    assert names_copies(run, Names(task=away))
+    assert not names_copies(run, Names(task=mine)) and not names_copies(run, uncopied)
+    options = resume_options(Path("runs/a"), Names(), store="s3://b/runs")
     assert options == "--name a --store s3://b/runs"
     stopped = waiting_of(tmp_path, options)
     assert str(stopped).endswith(f"go on with jaxreward evolve {options} --resume")

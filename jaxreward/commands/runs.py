@@ -279,10 +279,7 @@ def fetch_command(resolved: Resolved[FetchSettings]) -> int:
     what = f"fetched {fetched / 1e6:.1f} MB into {path}" if fetched else f"{path} has all of it"
     with explain_malformed(path):
         started = RunView.read(path).started
-    options = resume_options(
-        path, task=started.task, strategy=started.strategy, proposer=started.proposer, store=place.parent
-    )
-    _say(f"{what}; go on with: jaxreward evolve {options} --resume")
+    _say(f"{what}; go on with: jaxreward evolve {resume_options(path, started, place.parent)} --resume")
     return 0
 
 

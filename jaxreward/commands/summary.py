@@ -80,8 +80,7 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
 def _show_what_goes_on(outcome: Outcome, console: Console) -> None:
     """What continues a search that ended before all its candidates were trained."""
     s = outcome.settings
-    options = resume_options(outcome.path, task=s.task, strategy=s.strategy, proposer=s.proposer, store=s.store)
-    again = f"jaxreward evolve {options} --resume"
+    again = f"jaxreward evolve {resume_options(outcome.path, s, s.store)} --resume"
     if (budget := _BUDGETS.get(outcome.cause) if outcome.cause else None) is not None:
         console.print(f"for more: {again} and a larger {budget}", soft_wrap=True)
     elif outcome.exit_code:

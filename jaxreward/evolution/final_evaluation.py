@@ -136,7 +136,7 @@ def _best_of_n(main: Evolution) -> Program | None:
         copies = main.run.path if s.objective == "demonstrations" else None
         setup = Setup.of(inner, main.task, main.observation, given, copies)
         other = Evolution(run, inner, setup, main.checker, main.watcher, main.stop,
-                          name=s.run_name, elsewhere=main.transcript.exchanges())  # fmt: skip
+                          part_of=main, elsewhere=main.transcript.exchanges())  # fmt: skip
         if other.progress.config != json_ready(inner.as_config()):
             other.begin()  # with other budgets than before, or for the first time
         if other.spent() is None:

@@ -71,7 +71,7 @@ class Steps:
     """A run, what is made for it, and the steps of its generations.
 
     Args:
-        name: the run that a user would resume, if this search is part of another.
+        part_of: the search whose run a user would resume, if this one is a part of it.
         elsewhere: exchanges of other searches under the same budgets.
         on_event: called with every event that is logged.
     """
@@ -84,7 +84,7 @@ class Steps:
         checker: Checker,
         watcher: Watcher,
         stop: StopSignal,
-        name: str = "",
+        part_of: Steps | None = None,
         elsewhere: Sequence[Exchange] = (),
         on_event: Callable[[Entry], None] = lambda _: None,
     ) -> None:
@@ -101,21 +101,15 @@ class Steps:
         self.failed = threading.Event()
         self._expanded, self._watching = 0, threading.Lock()
         self.profile = Profile(run.path / "profile", len(jax.local_devices())) if settings.profile else None
+        own = None if setup.given.identities else resume_options(run.path, settings, settings.store)
+        self.found_by: str | None = own if part_of is None else part_of.found_by
         context = Context(
             folder=run.path,
             transcript=self.transcript,
             should_stop=self.stops,
             note=watcher.note,
             status=watcher.proposing,
-            found_by=None
-            if setup.given.identities
-            else resume_options(
-                run.path.parent if name else run.path,
-                task=settings.task,
-                strategy=settings.strategy,
-                proposer=settings.proposer,
-                store=settings.store,
-            ),
+            found_by=self.found_by,
             shared_exchanges=elsewhere,
             prefetch=self._prefetch,
             known=lambda: known_of(self.progress),

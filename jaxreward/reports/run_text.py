@@ -23,7 +23,7 @@ from jaxreward.reports.tables import alignment_text, figure, score_json
 from jaxreward.reports.timeline import BEST_OF_N, CHECKING, FINAL, PROPOSING, TRAINING, Period, better
 from jaxreward.reports.warnings import is_about
 from jaxreward.reports.watched import seen_text, watched_of
-from jaxreward.runs.resume_options import COPIES, resume_options
+from jaxreward.runs.resume_options import names_copies, resume_options
 
 FILES = {
     "best_interface.py": "the best program",
@@ -81,8 +81,7 @@ def resume_command(view: RunView) -> str:
         return "give its call of jaxreward.evolve again"
     how = "tell" if started.proposer == "manual" else "evolve"
     resume = "" if how == "tell" else " --resume"
-    options = resume_options(path, task=started.task, strategy=started.strategy, proposer=started.proposer)
-    command = f"jaxreward {how} {options}{resume}"
+    command = f"jaxreward {how} {resume_options(path, started)}{resume}"
     if view.standing == "finished":
         return f"{command} --candidates N"
     return f"{command} --max-attempts N" if view.standing == "failed" else command
@@ -147,7 +146,7 @@ def run_lines(view: RunView, width: int = 100, now: float | None = None) -> list
         )  # fmt: skip
     if way := resume_command(view):
         lines.append(f"{'resume':<10}{way}")  # unwrapped, to be copied
-        if any(str(view.path / copy) in way for copy in COPIES.values()):
+        if not s.objects and names_copies(view.path, s):
             lines.append(f"{'':<10}which executes files that came with the run: look at them first")
     return [*lines, *_generation_table(view.timeline.generations)]
 

@@ -202,12 +202,17 @@ class Cell(ABC):
         except (Malformed, UnicodeDecodeError) as error:
             message = f"{path} is damaged: delete its folder, and the cell is run again"
             raise UnusableFile(message, path, FileProblem.DAMAGED) from error
+        self.require_settings(plan, before, f"{path.parent} was begun", f"another folder with {mention('out')}")
+
+    def require_settings(self, plan: Plan, before: Mapping[str, Any], what: str, otherwise: str) -> None:
+        """Raise `ChangedSetting` where `before` differs from the settings now: `what`, such as `FOLDER was begun`, with
+        the first of them, and what may be done `otherwise`."""
         now = json_ready(self.settings(plan))
         for name in sorted({*before, *now}):
             if before.get(name) != now.get(name):
                 raise ChangedSetting(
-                    f"{path.parent} was begun with {name} {before.get(name)} and is now asked for with "
-                    f"{now.get(name)}: give what it was begun with, or another folder with {mention('out')}",
+                    f"{what} with {name} {before.get(name)} and is now asked for with {now.get(name)}: give the same, "
+                    f"or {otherwise}",
                     name,
                 )
 

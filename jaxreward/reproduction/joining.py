@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from jaxreward import files
 from jaxreward.config import Malformed, parse_json
-from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile, why_unreadable
+from jaxreward.errors import FileProblem, UnusableFile, why_unreadable
 from jaxreward.reproduction.cell import FORMAT, Cell, FinishedCell, Plan
 from jaxreward.runs.events import json_ready
 
@@ -29,7 +29,7 @@ def joinable(cells: Sequence[Cell], plan: Plan, paths: Sequence[Path]) -> dict[C
         for cell in cells:
             known = next((one for one in finished if one.coordinates == json_ready(cell.coordinates)), None)
             if known is not None and not cell.lacking() and cell.status(plan) != "done":
-                _require_same(cell, known, plan, path)
+                cell.require_settings(plan, known.settings, f"{cell.label} of {path} was run", "leave that file out")
                 found.setdefault(cell, known)
     while needed := {need for cell in cells if not _there(cell, plan, found) for need in cell.needs(plan)} & set(found):
         for cell in needed:
@@ -55,14 +55,3 @@ def _cells_in(path: Path) -> list[FinishedCell]:
         message = f"{path} has cells in format {other}, and this version reads {FORMAT}: leave it out"
         raise UnusableFile(message, path, FileProblem.OTHER_VERSION)
     return found
-
-
-def _require_same(cell: Cell, known: FinishedCell, plan: Plan, path: Path) -> None:
-    now = json_ready(cell.settings(plan))
-    for name in sorted({*known.settings, *now}):
-        if known.settings.get(name) != now.get(name):
-            raise ChangedSetting(
-                f"{path} has {cell.label} with {name} {known.settings.get(name)}, which is asked for with "
-                f"{now.get(name)}: give what it was run with, or leave the file out",
-                name,
-            )

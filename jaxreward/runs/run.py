@@ -22,6 +22,7 @@ from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.events import Asked, Event, Failed, Paused, Resumed, RunStarted
 from jaxreward.runs.log import Entry, EventLog
 from jaxreward.runs.provenance import Provenance, with_header
+from jaxreward.runs.resume_options import COPIES
 from jaxreward.runs.toml import to_toml
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -130,9 +131,7 @@ LARGEST_CONFIG = 1 << 20
 
 
 _OF_A_START = (
-    "task.py",
-    "strategy.py",
-    "proposer.py",
+    *COPIES.values(),
     "observation.py",
     "report.html",
     "search.png",
