@@ -17,7 +17,7 @@ import jaxreward as jr
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.errors import ChangedSetting, EndCause, InvalidSetting, ProposerStopped, UnknownName, UnusableFile
 from jaxreward.evolution.identities import Identity
-from jaxreward.evolution.python_settings import search_settings
+from jaxreward.evolution.python_settings import call_text, search_settings
 from jaxreward.evolution.setup import Objects
 from jaxreward.evolution.vocabulary import FILE, read_vocabulary, write_vocabulary
 from jaxreward.proposers.proposer import OneByOne
@@ -502,6 +502,18 @@ def test_strategies_are_compared_from_python():
         jr.train(Bit(), a_hit, cast(Any, {"hidden": [8]}))
     with pytest.raises(InvalidSetting, match="give the class Scaled"):
         jr.compare(Bit(), **{**how, "proposers": [Scaled(None)]})
+
+
+def test_a_call_is_written_so_that_it_can_be_made_again():
+    given = {
+        "seeds": [1, 2],
+        "ppo": jr.PPO(envs=8, hidden=(3,)),
+        "options": {"learner": jr.SAC(warmup=64)},
+        "name": "a",
+    }
+    written = call_text("evolve", given)
+    assert written.startswith("jaxreward.evolve(seeds=[1, 2], ppo=jaxreward.PPO(envs=8, hidden=(3,)), options={")
+    assert eval(written.removeprefix("jaxreward.evolve").replace("(", "dict(", 1), {"jaxreward": jr}) == given
 
 
 @pytest.mark.long

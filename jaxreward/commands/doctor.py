@@ -15,6 +15,7 @@ from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.extras import EXTRAS, install, missing, require
+from jaxreward.runs.folders import RUNS
 
 if TYPE_CHECKING:
     from jaxreward.proposers.llm.llm_settings import ModelSettings
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class DoctorSettings:
     """Say whether this machine can run a search: versions, devices, sandbox, disk, a training of seconds."""
 
-    out: Path = Path("runs")
+    out: Path = RUNS
     """Folder where runs would go."""
     model: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Language models to try with one tiny request each."""

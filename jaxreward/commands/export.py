@@ -116,7 +116,7 @@ def write_export(settings: ExportSettings) -> Written:
 
 def _read(interface: Path) -> str:
     if not interface.exists() and interface.suffix != ".py":
-        interface = find_run(str(interface), Path("runs"))
+        interface = find_run(str(interface))
     of_run = interface.is_dir()
     path = interface / BEST if of_run else interface
     if not (files.is_there(path) if of_run else path.is_file()):

@@ -133,7 +133,7 @@ def _of_file(path: Path, settings: FilmSettings) -> _Subject:
 
 
 def _of_run(run: str, settings: FilmSettings) -> _Subject:
-    path = find_run(run, Path("runs"))
+    path = find_run(run)
     with explain_malformed(path):
         view = RunView.read(path)
         result = _candidate(view, settings.candidate)

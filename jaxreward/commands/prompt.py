@@ -92,7 +92,7 @@ def show(settings: PromptSettings) -> Shown:
     if settings.operator:
         _check_operator(settings.operator, settings.prompts)
     if settings.run is not None:
-        settings = replace(settings, run=find_run(str(settings.run), Path("runs")))
+        settings = replace(settings, run=find_run(str(settings.run)))
     if settings.run is None:
         if settings.request or settings.parent:
             raise UserError("--request and --parent name something of a run: give it with --run")

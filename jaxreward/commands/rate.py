@@ -74,7 +74,7 @@ def run(resolved: Resolved[RateSettings]) -> int:
         raise UserError("say which runs: `jaxreward rate RUN --model MODEL`, their folders or names in runs/")
     require("reports", "a model that rates", "model")
     console = console_of(s.json)
-    paths = list({path.resolve(): path for path in (find_run(name, Path("runs")) for name in s.runs)}.values())
+    paths = list({path.resolve(): path for path in (find_run(name) for name in s.runs)}.values())
     found = dict[str, Ratings]()
     with ExitStack() as locks:
         stop = locks.enter_context(StopSignal())

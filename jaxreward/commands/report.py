@@ -33,7 +33,7 @@ def run(resolved: Resolved[ReportSettings]) -> int:
     if not settings.run:
         raise UserError("say which run: `jaxreward report RUN`, its folder or its name in runs/")
     require("reports", "a report")
-    path = find_run(settings.run, Path("runs"))
+    path = find_run(settings.run)
     target = write_report(path, settings.out)
     size = target.stat().st_size
     console_of(settings.json).print(f"{target}, {size / 1e6:.1f} MB")

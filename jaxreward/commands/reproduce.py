@@ -15,6 +15,7 @@ from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import InvalidSetting
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.reports.tables import Sheet
+from jaxreward.runs.folders import RUNS
 from jaxreward.sentences import mention
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _plan(entry: Entry, s: ReproduceSettings, command: str) -> Plan:
         message = f"{mention('model')} and what else concerns language models are for {mention('proposer', 'llm')}"
         raise InvalidSetting(f"{message}; name it, or leave them out", "proposer", "llm")
     return Plan(
-        out=s.out or Path("runs") / entry.folder, parts=entry.chosen(s.only),
+        out=s.out or RUNS / entry.folder, parts=entry.chosen(s.only),
         budget=entry.budgeted(s.seeds, s.steps, s.candidates), proposer=s.proposer, llm=s.llm,
         unsafe_no_sandbox=s.unsafe_no_sandbox, command=command,
     )  # fmt: skip
@@ -109,7 +110,7 @@ def _list(as_json: bool) -> int:
     from jaxreward.reproduction.registry import entries
 
     found = entries()
-    plans = {name: Plan(Path("runs") / e.folder, e.parts, e.budget) for name, e in found.items()}
+    plans = {name: Plan(RUNS / e.folder, e.parts, e.budget) for name, e in found.items()}
     seconds = {name: entry.seconds(plans[name]) for name, entry in found.items()}
     width = max(map(len, found))
     for name, entry in found.items():

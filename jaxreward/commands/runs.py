@@ -26,7 +26,7 @@ from jaxreward.reports.run_tables import SideBySide, list_lines, summary_json
 from jaxreward.reports.run_text import run_json, run_lines
 from jaxreward.reports.run_view import BEST_OF_N, RunView, is_written
 from jaxreward.runs.events import OVER, json_ready
-from jaxreward.runs.folders import LOG, find_run, runs_under
+from jaxreward.runs.folders import LOG, RUNS, find_run, runs_under
 from jaxreward.runs.follow import LogReader
 from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.resume_options import resume_options
@@ -42,7 +42,7 @@ POLL_S = 0.5
 class ListSettings:
     """List the runs in a folder, those of comparisons included, the last one that was worked on first."""
 
-    folder: Annotated[Path, Arg(positional="FOLDER")] = Path("runs")
+    folder: Annotated[Path, Arg(positional="FOLDER")] = RUNS
     """Folder of runs."""
     json: bool = False
     """Print one JSON object in place of the table."""
@@ -52,7 +52,7 @@ class ListSettings:
 class _OneRun:
     run: Annotated[str, Arg(positional="RUN")]
     """Its folder, or its name below --out."""
-    out: Path = Path("runs")
+    out: Path = RUNS
     """Folder of runs."""
 
 
@@ -83,7 +83,7 @@ class CompareSettings:
     levels: tuple[float, ...] = ()
     """Scores to say who reached them first. By default 0.25, 0.5, 0.75 and 0.9 of a rate, and the best that all of the
     runs reached."""
-    out: Path = Path("runs")
+    out: Path = RUNS
     """Folder of runs."""
     json: bool = False
     """Print one JSON object in place of the table."""
@@ -105,7 +105,7 @@ class FetchSettings:
 
     address: Annotated[str, Arg(positional="ADDRESS")]
     """Of the run: the --store of its command, a slash and its name, such as s3://bucket/runs/first."""
-    out: Path = Path("runs")
+    out: Path = RUNS
     """Folder of runs."""
 
 

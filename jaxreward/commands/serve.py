@@ -13,18 +13,16 @@ from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import InvalidSetting
 from jaxreward.formatting import printable
-from jaxreward.runs.folders import find_run
+from jaxreward.runs.folders import RUNS, find_run
 from jaxreward.serving import Catalogue, Server
 from jaxreward.serving.server import is_local
-
-_USUAL = Path("runs")
 
 
 @dataclass(frozen=True)
 class ServeSettings:
     """Show runs in a browser as they grow: side by side, with their reports, films and programs. Ctrl-C ends it."""
 
-    runs: Annotated[tuple[Path, ...], Arg(positional="RUNS")] = (_USUAL,)
+    runs: Annotated[tuple[Path, ...], Arg(positional="RUNS")] = (RUNS,)
     """Folders of runs, or single runs."""
     host: Annotated[str, Arg(unit="ADDRESS")] = "127.0.0.1"
     """Address to listen at. Any but the default can be reached from other machines and asks for a token; 0.0.0.0 is
@@ -45,7 +43,7 @@ def run(resolved: Resolved[ServeSettings]) -> int:
     check_bounds(settings)
     if settings.port > 65535:
         raise InvalidSetting(f"--port must be at most 65535, not {settings.port}", "port")
-    folders = [path if path.is_dir() or path == _USUAL else find_run(str(path), _USUAL) for path in settings.runs]
+    folders = [path if path.is_dir() or path == RUNS else find_run(str(path)) for path in settings.runs]
     catalogue = Catalogue(folders)
     number = len(catalogue.runs())
     asked = settings.token or not is_local(settings.host)

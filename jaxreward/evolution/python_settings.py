@@ -28,6 +28,7 @@ from jaxreward.search import SearchStrategy
 from jaxreward.search.option_text import SHARED, read_options, write_options
 from jaxreward.search.registry import add_strategy, load_strategy, own_strategy
 from jaxreward.tasks import Task, require_sound
+from jaxreward.training import Learner
 
 FOR_A_TERMINAL = {
     "dry_run": "`{command} --dry-run` shows what a search would do",
@@ -245,5 +246,23 @@ def _plain(value: Any) -> Any:
 
 def call_text(function: str, given: Mapping[str, Any]) -> str:
     """A call in one line, for the log, without the keys that it may contain."""
-    arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    arguments = ", ".join(f"{name}={_spelled(value)}" for name, value in given.items())
     return Secrets().redact(" ".join(f"jaxreward.{function}({arguments})".split()))
+
+
+def _spelled(value: Any) -> str:
+    """A value as it is written where `jaxreward` is imported."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_spelled(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_spelled, value)) + "]"
+    if not isinstance(value, Learner):
+        return repr(value)
+    changed = [f for f in dataclasses.fields(value) if getattr(value, f.name) != _default(f)]
+    arguments = ", ".join(f"{f.name}={_spelled(getattr(value, f.name))}" for f in changed)
+    return f"jaxreward.{type(value).__name__}({arguments})"
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    made = field.default_factory
+    return field.default if made is dataclasses.MISSING else made()

@@ -284,7 +284,7 @@ def open_run(path: str | Path, task: str | Path | Task | None = None) -> SearchR
     name, own = task_of(task) if task is not None else ("", None)
     if name and own is None:
         own = make_task_of(name)
-    run = SearchRun(find_run(str(path), Path("runs")), own)
+    run = SearchRun(find_run(str(path)), own)
     began = given_objects(run.view.started) if run.view.progress.started else {}
     if own is not None and "task" in began:
         now = began | {"task": Identity.of(own)}

@@ -16,6 +16,7 @@ from jaxreward.evolution.learner_options import check_learner
 from jaxreward.evolution.search_options import Switch
 from jaxreward.proposers.llm.llm_settings import JUDGE_FRAMES, JUDGE_OPTIONS, LlmSettings
 from jaxreward.records import Evolve
+from jaxreward.runs.folders import RUNS
 from jaxreward.runs.run import check_name
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
@@ -73,7 +74,7 @@ class EvolveSettings(CandidateTraining):
     """Environment steps in training; 0 for no limit."""
     max_device_s: Annotated[float, Arg(least=0)] = 0.0
     """Compiling and training; 0 for no limit. All devices count together, of which a CPU has one a core."""
-    out: Path = Path("runs")
+    out: Path = RUNS
     """Folder of runs."""
     name: str = ""
     """Name of the run. By default made of task, strategy and seed, and numbered where it exists."""

@@ -11,6 +11,9 @@ from jaxreward.files import is_there
 
 LOG = "events.jsonl"
 
+RUNS = Path("runs")
+"""Where runs are written to and looked for unless another folder is named."""
+
 _DEEPEST = 4
 """Folders between that of all runs and a run: a comparison may lie among runs, and has a folder for each task."""
 
@@ -51,7 +54,7 @@ def _walk(folder: Path, deeper: int, links: bool = False) -> Iterator[Path]:
         yield from _walk(path, deeper - 1)
 
 
-def find_run(name: str, out: Path) -> Path:
+def find_run(name: str, out: Path = RUNS) -> Path:
     """The run in the folder `name`, or of that name below `out`.
 
     Raises:

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from jaxreward.config import class_of, file_of, is_file, label_of, named
-
-RUNS = Path("runs")
-"""Where commands look for runs unless they are told otherwise."""
+from jaxreward.runs.folders import RUNS
 
 COPIES = {"task": "task.py", "strategy": "strategy.py", "proposer": "proposer.py"}
 """Files in the folder of a run that are copies of the user's own, by the option that names them."""
