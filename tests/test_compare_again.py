@@ -22,9 +22,9 @@ from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.finished_searches import Grid, Sparse
 from jaxreward.comparison.shards import Shard
 from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile
-from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.loop import Evolution
 from jaxreward.evolution.setup import OBSERVATION
+from jaxreward.identity import Identity
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Program
 from jaxreward.proposers.llm.llm_settings import LlmSettings

@@ -18,11 +18,11 @@ from jaxreward.comparison.finished_searches import Sparse
 from jaxreward.errors import UserError
 from jaxreward.evolution import ask, file_code
 from jaxreward.evolution.file_code import code_of, require_same_code
-from jaxreward.evolution.identities import Identity
-from jaxreward.evolution.parts import MOST, Parts, difference
 from jaxreward.evolution.python_settings import search_settings
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup, save_files
+from jaxreward.identity import Identity
+from jaxreward.identity.parts import MOST, Parts, difference
 from jaxreward.programs import Program
 from jaxreward.proposers import registry as proposers
 from jaxreward.records import Proposal, Score

@@ -16,10 +16,10 @@ import pytest
 import jaxreward as jr
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.errors import ChangedSetting, EndCause, InvalidSetting, ProposerStopped, UnknownName, UnusableFile
-from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.python_settings import call_text, search_settings
 from jaxreward.evolution.setup import Objects
 from jaxreward.evolution.vocabulary import FILE, read_vocabulary, write_vocabulary
+from jaxreward.identity import Identity
 from jaxreward.proposers.proposer import OneByOne
 from jaxreward.records import Proposal
 from jaxreward.reports.report_content import commands

@@ -16,7 +16,7 @@ import pytest
 
 import jaxreward as jr
 from jaxreward.evolution import fingerprint
-from jaxreward.evolution.identities import Identity
+from jaxreward.identity import Identity
 
 SIMULATOR = '''
 import functools

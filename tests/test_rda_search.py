@@ -254,6 +254,18 @@ def test_a_value_that_is_no_number_is_not_done(result_of):
     assert seen is not None and seen.scores() == {"arrive": 0.0, "turn": 1.0}
 
 
+def test_a_seed_that_diverged_does_nothing_that_it_was_told(result_of):
+    judge, asked = ScriptedJudge(TASK.instruction()), result_of({"arrived": 1.0, "went_back": 0.5})
+    parent = asked.parents[0]
+    diverged = parent.model_copy(update={
+        "feedback": parent.feedback.model_copy(update={"diverged": 1}),
+        "score": parent.score.model_copy(update={"n": 2}),
+    })  # fmt: skip
+    answers = judge.judge_all([asked.model_copy(update={"parents": (diverged,)})], RNG_OF)
+    seen = Watched.read(answers.proposals[0].words)
+    assert seen is not None and seen.scores() == {"arrive": 0.5, "turn": 0.25}
+
+
 def test_subtasks_are_read_as_they_are_written():
     words = "\n".join(["- reach: come near: nearer", "- Hold: no name", "text", "- reach: twice", "- pull: now"])
     assert [(s.name, s.words) for s in read_subtasks(words)] == [("reach", "come near: nearer"), ("pull", "now")]

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from jaxreward.commands.spending import spending_of
 from jaxreward.comparison.cells import with_defaults
 from jaxreward.errors import ChangedSetting, InvalidSetting
 from jaxreward.evolution import run_search
-from jaxreward.evolution.evidence import telling_steps
+from jaxreward.evolution.evidence import filmed_episode, telling_steps
 from jaxreward.evolution.resuming import require_same_call
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.started import started_settings
@@ -248,6 +249,13 @@ def test_frames_of_short_and_still_episodes(length):
 def test_numbers_that_are_none_choose_no_frames():
     figures = np.full((41, 1), np.nan)
     assert len(telling_steps(figures, np.full((40, 1), np.inf), 8)) == 8
+
+
+def test_what_a_term_paid_is_told_after_a_step_that_is_no_number():
+    terms = np.ones((10, 2))
+    terms[2, 0], terms[2, 1] = np.nan, np.inf
+    found = filmed_episode(SimpleNamespace(length=10, success=1.0), (0, 3, 6, 10), terms, ("a", "b"))
+    assert found.paid["a"] == (0.0, 2.0, 3.0, 4.0) and found.paid["b"][2:] == (3.0, 4.0) and found.paid["b"][1] > 1e3
 
 
 def test_runs_from_before_models_judged_go_on(checker, tmp_path):

@@ -28,9 +28,7 @@ from jaxreward.errors import (
 from jaxreward.evolution import run_search
 from jaxreward.evolution.file_code import code_of, require_same_code, require_same_file_code
 from jaxreward.evolution.final_evaluation import FIRST_SEED
-from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.learner_options import LearnerName
-from jaxreward.evolution.parts import difference
 from jaxreward.evolution.resuming import objects_of
 from jaxreward.evolution.search_options import OF_EXECUTOR
 from jaxreward.evolution.settings import EvolveSettings
@@ -38,6 +36,7 @@ from jaxreward.evolution.setup import OBSERVATION, Objects, require_same_files, 
 from jaxreward.evolution.started import AS_BEFORE, as_now, started_settings
 from jaxreward.evolution.watcher import Watcher
 from jaxreward.formatting import printable
+from jaxreward.identity import Identity, difference
 from jaxreward.programs import Checker, Program
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.runs import REQUEUE_EXIT_CODE, StopSignal

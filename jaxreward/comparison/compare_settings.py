@@ -14,11 +14,11 @@ from jaxreward.comparison.finished_searches import Grid, SearchKey, folder_of
 from jaxreward.config import Arg, check_bounds, is_file
 from jaxreward.errors import InvalidSetting, nearest
 from jaxreward.evolution.candidate_training import CandidateTraining
-from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.presets import preset
 from jaxreward.evolution.search_options import OF_GENETIC, SearchOptions
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects
+from jaxreward.identity import Identity
 from jaxreward.proposers.llm.llm_settings import JUDGE_OPTIONS, LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.search import STRATEGIES

@@ -55,7 +55,7 @@ def save_evidence(
         steps = telling_steps(_figures(task, episode), terms, frames)
         for k, step in enumerate(steps):
             write_atomic(frame_path(run, id, number, k), _jpeg(draw(episode.state(step))), below=run)
-        filmed.append(_filmed(episode, steps, terms, program.terms if with_rewards else ()))
+        filmed.append(filmed_episode(episode, steps, terms, program.terms if with_rewards else ()))
     text = Evidence(episodes=tuple(filmed)).model_dump_json()
     write_atomic(index_path(run, id), text.encode(), below=run)
 
@@ -102,9 +102,14 @@ def _figures(task: Task, episode: Episode) -> np.ndarray:
     return np.concatenate([np.asarray(leaf, np.float64).reshape(episode.length + 1, -1) for leaf in leaves], axis=1)
 
 
-def _filmed(episode: Episode, steps: tuple[int, ...], terms: np.ndarray, names: tuple[str, ...]) -> FilmedEpisode:
-    totals = np.concatenate([np.zeros((1, len(names))), np.cumsum(terms.astype(np.float64), axis=0)])[list(steps)]
-    paid = np.nan_to_num(np.diff(totals, axis=0, prepend=0.0), posinf=_MOST, neginf=-_MOST).clip(-_MOST, _MOST)
+def filmed_episode(
+    episode: Episode, steps: tuple[int, ...], terms: np.ndarray, names: tuple[str, ...]
+) -> FilmedEpisode:
+    """What a judge is told of an episode whose frames are those before and after `steps`; `terms` (T, K) are what the
+    reward paid in each step."""
+    finite = np.nan_to_num(terms.astype(np.float64), posinf=_MOST, neginf=-_MOST).clip(-_MOST, _MOST)
+    totals = np.concatenate([np.zeros((1, len(names))), np.cumsum(finite, axis=0)])[list(steps)]
+    paid = np.diff(totals, axis=0, prepend=0.0).clip(-_MOST, _MOST)
     by_name = {name: tuple(np.round(paid[:, k], 4).tolist()) for k, name in enumerate(names)}
     success = float(np.nan_to_num(episode.success, posinf=_MOST, neginf=-_MOST))
     return FilmedEpisode(length=episode.length, success=success, steps=steps, paid=by_name)

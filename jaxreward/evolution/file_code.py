@@ -8,9 +8,8 @@ from typing import Any
 
 from jaxreward.config import file_of, is_file
 from jaxreward.errors import UserError
-from jaxreward.evolution.identities import Identity
-from jaxreward.evolution.parts import difference
 from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.identity import Identity, difference
 from jaxreward.proposers.registry import proposer_in_file
 from jaxreward.runs import RunStarted, read_log
 from jaxreward.runs.provenance import versions

@@ -11,16 +11,15 @@ from typing import Any
 
 from jaxreward.config import KeywordWords, fields_of, is_file, merged_options, nearest_option, values_of, with_values
 from jaxreward.errors import InvalidSetting, UnknownName, UserError
-from jaxreward.evolution.fingerprint import digest_of
-from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.learner_options import named_learner, require_one_learner
-from jaxreward.evolution.parts import MOST
 from jaxreward.evolution.presets import preset, usual_strategy
 from jaxreward.evolution.search_options import VocabularyOption
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects
 from jaxreward.evolution.started import started_settings
 from jaxreward.files import is_there
+from jaxreward.identity import MOST, Identity
+from jaxreward.identity.fingerprint import digest_of
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.registry import NAMES, load_proposer
 from jaxreward.records import Fragment, Vocabulary

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile
-from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.evolution.search_options import OF_EXECUTOR
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import given_objects, require_same_files, require_same_objects
 from jaxreward.evolution.started import started_settings
 from jaxreward.files import is_there
+from jaxreward.identity import Identity
 from jaxreward.runs import Finished, RunStarted, read_log
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.resume_options import COPIES

@@ -18,7 +18,6 @@ from jaxreward.evolution.filming import (
     film,
     policy_of,
 )
-from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.policies import is_policy_of
 from jaxreward.evolution.python_settings import task_of
 from jaxreward.evolution.settings import EvolveSettings, require_task
@@ -26,6 +25,7 @@ from jaxreward.evolution.setup import given_objects, require_same_objects
 from jaxreward.evolution.started import started_settings
 from jaxreward.extras import require
 from jaxreward.formatting import printable
+from jaxreward.identity import Identity
 from jaxreward.programs import Program, load_program
 from jaxreward.records import Result, Score
 from jaxreward.reports.films import check_format

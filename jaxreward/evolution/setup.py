@@ -11,12 +11,11 @@ from jaxreward import files
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolution.file_code import code_of, require_same_code
 from jaxreward.evolution.filming import check_drawable
-from jaxreward.evolution.identities import Identity
-from jaxreward.evolution.parts import difference
 from jaxreward.evolution.settings import PEOPLE, EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.evolution.vocabulary import WITHOUT, demonstration_vocabulary, search_vocabulary
 from jaxreward.extras import require
+from jaxreward.identity import Identity, difference
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets, is_there
 from jaxreward.objectives.demonstrations.objective import DemonstrationObjective

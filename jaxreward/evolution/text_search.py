@@ -12,7 +12,6 @@ from jaxreward.demonstrations.texts import load_texts
 from jaxreward.demonstrations.trajectories import Positives
 from jaxreward.errors import InvalidSetting, errors_in_python
 from jaxreward.evolution.from_python import as_new, searched
-from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.python_settings import PARAMETERS, call_text, proposer_of, strategy_of, typed_values
 from jaxreward.evolution.resuming import has_begun, is_complete, require_same_call
 from jaxreward.evolution.search_run import SearchRun
@@ -21,6 +20,7 @@ from jaxreward.evolution.setup import Setup
 from jaxreward.evolution.vocabulary import WITHOUT
 from jaxreward.evolution.watcher import Watcher
 from jaxreward.evolution.watching import OnGeneration, require_watching
+from jaxreward.identity import Identity
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.objectives.demonstrations.results import FITNESS
 from jaxreward.objectives.texts.objective import TextObjective

@@ -63,8 +63,11 @@ class ScriptedJudge:
         if lacking:
             message = f"the training of {parent.candidate.id} has no {lacking[0]}, by which a subtask is scored"
             return Proposal(request_id=request.id, failure=Failure(stage="reply", message=message), proposer="scripted")
-        episodes = parent.score.episodes if parent.score is not None else 0
-        seen = {s.name: (_seen(s, found[s.metric], episodes),) for s in self.instruction.subtasks}
+        score, feedback = parent.score, parent.feedback
+        episodes = score.episodes if score is not None else 0
+        # the means are of the seeds that did not diverge; the others do nothing of it
+        share = 1.0 - feedback.diverged / score.n if feedback is not None and score is not None and score.n else 1.0
+        seen = {s.name: (_seen(s, found[s.metric] * share, episodes),) for s in self.instruction.subtasks}
         return Proposal(request_id=request.id, words=Watched(subtasks=seen).as_words(), proposer="scripted")
 
 

@@ -32,9 +32,10 @@ class Feedback(Record):
     empty in logs of earlier versions; `return_success_correlation` is
     the point-biserial correlation of an episode's return with its success over held-out episodes at
     the end (None where either was constant); `value_fit` is the explained variance of the value
-    function at the end; `diverged` counts seeds; `extra_metrics` are further values of the task's metric by name, under
-    the key `beside` in JSON. `told_apart` is of a search on whole episodes of an expert: the fitness on these
-    and on the episodes of each policy that expanded the data, by the id of the request for it.
+    function at the end; `diverged` counts seeds; `extra_metrics` are further values of the task's metric by name, of
+    the seeds that did not diverge if there are any, under the key `beside` in JSON. `told_apart` is of a search on
+    whole episodes of an expert: the fitness on these and on the episodes of each policy that expanded the data, by the
+    id of the request for it.
     `progress` has those of the extra metrics, by seed, that say how far an episode came, the earliest stage first;
     `untrained` is the score of random actions, where a search looks at progress, and `episode_error` the standard error
     over episodes, where the metric says progress and is no rate. `alignment` is how far agents do the

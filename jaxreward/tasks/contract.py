@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from collections.abc import Iterator, Mapping
@@ -59,6 +60,10 @@ _LONGEST_NAME = 100
 
 def check_attributes(task: Any, locator: SourceLocator) -> Iterator[Finding]:
     """Mistakes in the attributes of a task."""
+    try:
+        hash(task)
+    except TypeError as error:
+        yield Finding(f"the task has no hash ({one_line(error)}): {_to_hash(task)}", *locator.line_of_class())
     for name, (kind, what) in _ATTRIBUTES.items():
         try:
             value = getattr(task, name)
@@ -82,6 +87,13 @@ def check_attributes(task: Any, locator: SourceLocator) -> Iterator[Finding]:
         elif name == "name" and not (value.isprintable() and len(value) <= _LONGEST_NAME):
             text = f"`name` must be one line of at most {_LONGEST_NAME} printable characters: put the rest into"
             yield Finding(f"{text} `description`", *location)
+
+
+def _to_hash(task: Any) -> str:
+    """What makes a task hashable."""
+    if not dataclasses.is_dataclass(task):
+        return "define __hash__, or leave __eq__ out"
+    return f"write @dataclass(frozen=True{'' if type(task).__hash__ is None else ', eq=False'})"
 
 
 def check_signatures(

@@ -31,6 +31,7 @@ from jaxreward.tasks.traces import (
     traced,
     tree_changes,
 )
+from jaxreward.tasks.unchanged import require_unchanged
 from jaxreward.tasks.wording import wording_of
 
 _NUMBER, _BOOL = "a real number, shape ()", "a bool of shape ()"
@@ -72,7 +73,10 @@ def require_sound(task: Any) -> None:
 
     Raises:
         InvalidTask: it has some.
+        InvalidSetting: it has been changed since it was checked.
     """
+    if not _is_ours(task):
+        require_unchanged(task)
     require_none(task, _VALID, lambda: mistakes_in(task, quick=True))
 
 
@@ -89,15 +93,18 @@ def require_none(task: Any, valid: dict[int, Any], find: Callable[[], tuple[Find
     Raises:
         InvalidTask: it has some.
     """
-    module = type(task).__module__
-    ours = module.startswith("jaxreward.tasks.") and not module.startswith(ADAPTERS)
-    if ours or id(task) in valid:
+    if _is_ours(task) or id(task) in valid:
         return
     if found := find():
         raise InvalidTask(found)
     valid[id(task)] = task
     if len(valid) > _MAX_VALID:
         del valid[next(iter(valid))]
+
+
+def _is_ours(task: Any) -> bool:
+    module = type(task).__module__
+    return module.startswith("jaxreward.tasks.") and not module.startswith(ADAPTERS)
 
 
 class _Validation:

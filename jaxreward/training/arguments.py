@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from jaxreward.errors import InvalidSetting
-from jaxreward.training.hyperparameters import PPO
+from jaxreward.training.hyperparameters import PPO, as_python
 from jaxreward.training.rungs import Rung
 from jaxreward.training.sac_hyperparameters import SAC, Learner
 from jaxreward.value_words import short
+
+_SEEDS = 2**32
 
 
 def check_task(task: Any) -> None:
@@ -19,12 +23,24 @@ def check_task(task: Any) -> None:
         raise InvalidSetting(f"task is an object here: write jr.make_task({str(task)!r})", "task")
 
 
-def check_ppo(ppo: Any) -> None:
-    """Raise an InvalidSetting for what is no learner, or one with an invalid hyperparameter."""
+def require_32_bits() -> None:
+    """Raise an InvalidSetting where JAX computes in 64 bits."""
+    if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        message = "jax_enable_x64 is on, and agents train in 32 bits"
+        raise InvalidSetting(f'{message}: call jax.config.update("jax_enable_x64", False) before', "task")
+
+
+def learner_of(ppo: Any) -> Learner:
+    """The learner that is given, its hyperparameters as numbers and tuples of Python.
+
+    Raises:
+        InvalidSetting: it is none, or has an invalid hyperparameter.
+    """
     if not isinstance(ppo, PPO | SAC):
         message = f"ppo is a jaxreward.PPO or SAC, such as PPO(learning_rate=1e-3), not {short(ppo)}"
         raise InvalidSetting(message, "ppo")
     ppo.check()
+    return as_python(ppo)
 
 
 def for_budget(ppo: Learner, updates: int, imitates: bool) -> Learner:
@@ -60,7 +76,7 @@ def seeds_of(given: int | Sequence[int]) -> tuple[int, ...]:
     """The seeds that a number of them, or a sequence, stands for.
 
     Raises:
-        InvalidSetting: there is none, or one twice, or one that is no whole number from 0 on.
+        InvalidSetting: there is none, or one twice, or one that is no whole number of 32 bits, as many as a key has.
     """
     try:
         counted = hasattr(given, "__index__")
@@ -68,8 +84,8 @@ def seeds_of(given: int | Sequence[int]) -> tuple[int, ...]:
     except (TypeError, InvalidSetting):
         message = f"seeds are a number of seeds or a sequence of integers, not {short(given)}"
         raise InvalidSetting(message, "seeds") from None
-    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
-        message = f"seeds must be distinct non-negative integers, at least one, not {short(given)}"
+    if not seeds or min(seeds) < 0 or max(seeds) >= _SEEDS or len(set(seeds)) < len(seeds):
+        message = f"seeds must be distinct integers from 0 to 2**32 - 1, at least one, not {short(given)}"
         raise InvalidSetting(message, "seeds")
     return seeds
 

@@ -87,6 +87,7 @@ class Job:
         start: the policy of one agent that all begin with, None for new ones.
         state, history: after `first` updates, None before any.
         slot: of the executor that it should be done by; None for that of its index.
+        code: the identity of the task's code and values, where what is saved is to be found again.
     """
 
     tag: str
@@ -110,6 +111,7 @@ class Job:
     state: TrainerState | None = None
     history: History | None = None
     slot: int | None = None
+    code: str = ""
 
     @property
     def place(self) -> int:
@@ -141,7 +143,8 @@ class Job:
     @property
     def name(self) -> str:
         """A name for what is kept of it, and for everything that this is only good for."""
-        task = (self.task.name, self.task.horizon, sorted(options_of(self.task).items()), digest_of(self.task))
+        options = sorted(options_of(self.task).items())
+        task = (self.task.name, self.task.horizon, options, digest_of(self.task), self.code)
         programs = tuple((p.digest, p.terms) for p in self.programs)
         what = (task, programs, self.seeds, list(self._hyper), self.schedule, self.evaluation, self.width)
         if self.imitation is not None:

@@ -22,8 +22,9 @@ class History(struct.PyTreeNode):
     metrics (P, C, S, B). In a `TrainResult`, d features and K terms are the program's own, without padding.
 
     `success` (the value of the task's metric), `ret`, `ret_var` (the variance), `covariance` (of the two), `length`,
-    `solved` (a count), `ret_solved` and `ret_failed` are of held-out episodes, and so is `extra`; terms, the entropy,
-    the value fit and the divergence are of training since the checkpoint before.
+    `solved` (a count), `ret_solved` and `ret_failed` are of held-out episodes, and so is `extra`; terms are of
+    training since the checkpoint before, the entropy and the value fit of its last update; `diverged` says that an
+    agent has diverged by then.
     `obs_min` and `obs_max` (C, S, d) run over all of training.
     """
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
 from flax import struct
 
 from jaxreward.errors import InvalidSetting
@@ -218,10 +219,18 @@ def check_types(settings: Any) -> None:
             continue
         if kind in _NUMBERS and hasattr(value, _NUMBERS[kind]):  # of Python, NumPy or JAX
             continue
-        if kind is bool or (kind is str and isinstance(value, str)):
+        if (kind is bool and isinstance(value, bool | np.bool_)) or (kind is str and isinstance(value, str)):
             continue
         words = kind_in_words(tuple[int, ...] if kind is tuple else kind)
         raise invalid(settings, field.name, f"must be {words}, not {short(value)}")
+
+
+def as_python(settings: Any) -> Any:
+    """A learner's valid settings with numbers, flags and tuples of Python, which can be hashed."""
+    values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+    kinds = {field.name: type(field.default) for field in dataclasses.fields(settings)}
+    made = {n: tuple(map(int, v)) if kinds[n] is tuple else kinds[n](v) for n, v in values.items()}
+    return dataclasses.replace(settings, **made)
 
 
 def check_choice(settings: Any, name: str, known: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxreward.errors import JaxrewardWarning
+from jaxreward.identity import Identity
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, metric_names, progress_names
@@ -97,6 +98,7 @@ class PopulationTraining:
         self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0
+        self._code = Identity.of_code(self.task).text if self.checkpointing is not None else ""
         self._reporting, self._failed = threading.Lock(), threading.Event()
         self._running_steps = Counter[int]()  # environment steps of the jobs that are running, by their index
 
@@ -191,10 +193,13 @@ class PopulationTraining:
         return [self._group(index, [members[k] for k in part]) for index, part in enumerate(parts)]
 
     def _first_groups(self) -> list[_Group]:
-        """Chunks that fit: sized by estimate, then by what the compiler says of the first."""
+        """Chunks that fit: sized by estimate, then by what the compiler says of the first; of a training that was saved
+        those that it had, since another chunk rounds otherwise."""
         slots, limit = self.slots, self.executor.limit
         fits = first_chunk(self.width, len(self.seeds), self.ppo, limit)
-        largest = min(fits, self.execution.chunk or fits)
+        name = self._name_of_size()
+        saved = self._saved_size(name)
+        largest = saved or min(fits, self.execution.chunk or fits)
         while True:
             groups = self._groups(range(len(self.programs)), largest)
             self._report("compile", 0, len(groups))
@@ -203,8 +208,24 @@ class PopulationTraining:
             CLOCK.add("wait", len(firsts) * (time.perf_counter() - begin))
             rows = max(len(group.members) for group in groups)
             if self.peak <= limit or rows == 1:
+                if self.checkpointing is not None and largest != saved:
+                    self.checkpointing.store.save(name, {"largest": largest})
                 return groups
+            if saved and largest == saved:
+                text = f"what was saved of this training needs {self.peak / 1e9:.1f} GB, more than {limit / 1e9:.1f}"
+                text = f"{text}: it begins again, with fewer candidates at a time"
+                warnings.warn(text, JaxrewardWarning, stacklevel=2)
             largest = min(rows - 1, max(1, int(limit / (self.peak / rows))))
+
+    def _name_of_size(self) -> str:
+        """The name under which the largest number of candidates of a chunk is saved."""
+        whole = self._job(_Group(0, list(range(len(self.programs))), self.programs), 0, 0, 0).name
+        return f"{whole.rpartition('-')[0]}-chunk{self.execution.chunk or ''}-{whole.rpartition('-')[2]}"
+
+    def _saved_size(self, name: str) -> int:
+        """That number, 0 where nothing is saved."""
+        found = self.checkpointing and self.checkpointing.store.restore(name, {"largest": 0})
+        return int(found["largest"]) if found else 0
 
     def _regroup(self, groups: Sequence[_Group], alive: list[int]) -> list[_Group]:
         """The survivors in as few chunks of the size known to fit as possible, with their states."""
@@ -232,7 +253,7 @@ class PopulationTraining:
             members=len(group.members), width=self.width, terms=self.terms, ppo=self.ppo, seeds=self.seeds,
             schedule=self.schedule, first=first, last=last, evaluation=self.evaluation, collector=self.collector,
             compilation=self.compilation, population=self.form, imitation=imitation, start=self.start,
-            state=group.state, history=group.history, slot=self.execution.slot,
+            state=group.state, history=group.history, slot=self.execution.slot, code=self._code,
         )  # fmt: skip
 
     def _segment(self, groups: Sequence[_Group], number: int, first: int, last: int, alive: set[int]) -> None:

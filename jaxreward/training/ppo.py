@@ -247,8 +247,9 @@ def epochs(agent: Agent, batch: Batch, key: jax.Array, progress: jax.Array, netw
         part = jax.tree.map(lambda x: x[rows], batch)
         return update(*carry, agent.moments, k, rate, part, network, hyper), None
 
-    rows = jax.vmap(order)(jax.random.split(key, hyper.epochs)).reshape(hyper.epochs * hyper.minibatches, -1)
-    keys = jax.random.split(jax.random.fold_in(key, 1), len(rows))
+    *orders, noise = jax.random.split(key, hyper.epochs + 1)
+    rows = jax.vmap(order)(jnp.stack(orders)).reshape(hyper.epochs * hyper.minibatches, -1)
+    keys = jax.random.split(noise, len(rows))
     (params, opt_state), _ = jax.lax.scan(minibatch, (agent.params, agent.opt_state), (rows, keys))
     return agent.replace(params=params, opt_state=opt_state)
 

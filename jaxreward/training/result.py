@@ -282,6 +282,8 @@ class TrainResult:
         failed, decided = float(episodes.sum()) - solved, won_or_lost(history, last, self.measure)
         related = association(history, last, self.measure)
         seen = history.obs_max[0] - history.obs_min[0]
+        diverged = self.diverged[candidate]
+        sound = ~diverged if not diverged.all() else slice(None)
         flat = np.isfinite(seen) & (seen <= 1e-8)  # nothing is seen where nothing is played
         fields: dict[str, Any] = {
             "steps": tuple(self.steps[: last + 1].tolist()),
@@ -301,7 +303,7 @@ class TrainResult:
             "return_success_interval": related and (related.low, related.high),
             "diverged": int(self.diverged[candidate].sum()),
             "measure": self.measure,
-            "extra_metrics": {name: float(self.extra(name)[candidate].mean()) for name in self.extra_metrics},
+            "extra_metrics": {name: float(self.extra(name)[candidate][sound].mean()) for name in self.extra_metrics},
             "alignment": self.alignment(candidate),
             "progress": {
                 name: tuple((np.nan_to_num(self.extra(name)[candidate]) * ~self.diverged[candidate]).round(4).tolist())

@@ -43,14 +43,13 @@ def advance(chunk: Chunk, job: Job, supervisor: Supervisor) -> tuple[TrainerStat
         learned: Any
         state, stats, learned = chunk.update(state, stats, at, at / schedule.updates)
         at += 1
-        if at not in schedule.checkpoints:
-            continue
-        jax.block_until_ready(state)  # so that the clock tells learning from what follows
-        with CLOCK.part("evaluate"):
-            held_out = chunk.evaluate(state, job.evaluation.rounds if at == job.last else 1)
-            history.record(schedule.checkpoints.index(at), held_out, stats, learned, state.agents.diverged, worst)
-        stats = chunk.fresh_stats()
-        supervisor.reached(job, at, history)
+        if at in schedule.checkpoints:
+            jax.block_until_ready(state)  # so that the clock tells learning from what follows
+            with CLOCK.part("evaluate"):
+                held_out = chunk.evaluate(state, job.evaluation.rounds if at == job.last else 1)
+                history.record(schedule.checkpoints.index(at), held_out, stats, learned, state.agents.diverged, worst)
+            stats = chunk.fresh_stats()
+            supervisor.reached(job, at, history)
         if saving is not None and time.perf_counter() - saved > saving.every_s and at < job.last:
             save()
             saved = time.perf_counter()

@@ -13,7 +13,16 @@ from functools import partial
 
 from jaxreward.errors import InvalidSetting
 from jaxreward.tasks import Task, measure_of, progress_names, require_sound
-from jaxreward.training.arguments import check_function, check_ppo, check_rungs, check_task, for_budget, seeds_of, whole
+from jaxreward.training.arguments import (
+    check_function,
+    check_rungs,
+    check_task,
+    for_budget,
+    learner_of,
+    require_32_bits,
+    seeds_of,
+    whole,
+)
 from jaxreward.training.candidates import Candidate, programs_of
 from jaxreward.training.execution import Execution
 from jaxreward.training.executor import Checkpointing
@@ -85,12 +94,13 @@ def train(
         Interrupted: `should_stop` returned True.
     """
     check_task(task)
+    require_32_bits()
     require_sound(task)
     execution = execution or Execution()
     if ppo is None:
         ppo = quick(task, execution.platform)
         ppo = ppo if imitation is None else for_imitation(ppo)
-    check_ppo(ppo)
+    ppo = learner_of(ppo)
     seed_list = seeds_of(seeds)
     steps, checkpoints = whole("steps", steps), whole("checkpoints", checkpoints)
     eval_episodes = whole("eval_episodes", eval_episodes)

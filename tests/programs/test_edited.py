@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from jaxreward.evolution.fingerprint import Fingerprint
 from jaxreward.function_source import EditedFunction, fragment_text, source_of
 from jaxreward.function_source.edited import is_edited
+from jaxreward.identity.fingerprint import Fingerprint
 
 TEXT = '''\
 """Of everything that a module may have."""

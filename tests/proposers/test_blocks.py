@@ -9,10 +9,10 @@ import pytest
 
 from jaxreward.comparison.cells import with_defaults
 from jaxreward.errors import InvalidSetting, UnknownName
-from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects, Setup
 from jaxreward.evolution.started import started_settings
+from jaxreward.identity import Identity
 from jaxreward.proposers.genetic.blocks import CHANCES, Blocks
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import Genome, read

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from jaxreward.errors import JaxrewardWarning
 from jaxreward.programs import Program
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO, Checkpointing, Execution, Interrupted, Rung, train
@@ -25,12 +26,20 @@ class Memory:
 
     def __init__(self) -> None:
         self.trees: dict[str, Any] = {}
+        self.sizes: dict[str, Any] = {}
         self.restored = 0
+        self.saved_at: list[int] = []
 
     def save(self, tag: str, tree: Any) -> None:
+        if "state" not in tree:  # the size of chunks
+            self.sizes[tag] = dict(tree)
+            return
+        self.saved_at.append(tree["update"])
         self.trees[tag] = jax.tree.map(lambda x: np.array(x) if isinstance(x, np.ndarray | jax.Array) else x, tree)
 
     def restore(self, tag: str, like: Any) -> Any | None:
+        if "state" not in like:
+            return self.sizes.get(tag)
         self.restored += tag in self.trees
         return self.trees.get(tag)
 
@@ -100,6 +109,30 @@ def test_a_checkpoint_of_other_programs_chunks_or_budget_is_not_restored(corrido
     train(corridor, programs, tiny, checkpointing=Checkpointing(store), execution=Execution(chunk=2), **settings)
     train(corridor, programs, tiny, checkpointing=Checkpointing(store), execution=Execution(chunk=1), **budget(tiny, 4))
     assert store.restored == 0
+
+
+def test_a_training_is_saved_between_points_of_the_curves_too(corridor, walk, tiny):
+    store = Memory()
+    train(
+        corridor, [walk("1.0 * next_state.hit")], tiny, checkpointing=Checkpointing(store, every_s=0.0),
+        **budget(tiny, 4) | {"checkpoints": 2},
+    )  # fmt: skip
+    assert store.saved_at == [1, 2, 3, 4]
+
+
+def test_a_resumed_training_has_the_chunks_that_it_had_with_less_memory(corridor, walk, tiny):
+    programs = [walk("1.0 * next_state.hit"), walk("0.1 * (next_state.place - state.place)")]
+    store, settings = Memory(), budget(tiny, 2)
+    little, enough = Execution(memory_gb=1e-6), Execution(memory_gb=8.0)
+    first = train(corridor, programs, tiny, checkpointing=Checkpointing(store), execution=little, **settings)
+    again = train(corridor, programs, tiny, checkpointing=Checkpointing(store), execution=enough, **settings)
+    assert first.chunks == again.chunks == (1, 1) and store.restored == 2
+    assert train(corridor, programs, tiny, execution=enough, **settings).chunks == (2,)
+    other = Memory()
+    train(corridor, programs, tiny, checkpointing=Checkpointing(other), execution=enough, **settings)
+    with pytest.warns(JaxrewardWarning, match="what was saved of this training needs .* it begins again"):
+        fewer = train(corridor, programs, tiny, checkpointing=Checkpointing(other), execution=little, **settings)
+    assert fewer.chunks == (1, 1)
 
 
 def test_terms_keep_their_names_in_any_order(corridor, walk, tiny):

@@ -15,6 +15,7 @@ from jaxreward.errors import InvalidSetting
 from jaxreward.function_source import UnreadableFunction
 from jaxreward.programs import Program, load_program
 from jaxreward.training import PPO, Policy, TrainResult, train
+from jaxreward.training.arguments import learner_of
 from jaxreward.training.candidates import programs_of
 from jaxreward.training.networks import ActorCritic, apply
 from jaxreward.training.rollout import finite_or_zero
@@ -65,6 +66,11 @@ def test_a_function_alone_and_trusted_is_the_same_candidate(trained):
         ({"steps": 1.5}, "steps must be a whole number, not 1.5"),
         ({"checkpoints": None}, "checkpoints must be a whole number, not None"),
         ({"seeds": ["x"]}, r"seeds are a number of seeds or a sequence of integers, not \['x'\]"),
+        (
+            {"seeds": [2**32]},
+            r"seeds must be distinct integers from 0 to 2\*\*32 - 1, at least one, not \[4294967296\]",
+        ),
+        ({"ppo": PPO(scale_rewards=cast(Any, "no"))}, "PPO.scale_rewards must be True or False, not 'no'"),
         ({"rungs": [3]}, r"rungs are a list such as \[jr.Rung\(steps=100_000\)\], not \[3\]"),
         ({"progress": 3}, "progress is called while it trains: give a function, not 3"),
         ({"programs": 3}, "programs are a list of programs, functions or paths, not 3"),
@@ -77,6 +83,29 @@ def test_arguments_of_the_wrong_type_are_told_by_their_names(task_of, given: dic
     call = {"task": task_of("probe-corridor"), "programs": [pay], "ppo": TINY, "steps": 64, **given}
     with pytest.raises(InvalidSetting, match=f"^{says}"):
         train(**call)
+
+
+def test_numbers_of_numpy_and_jax_and_lists_are_those_of_python():
+    given = PPO(
+        learning_rate=cast(Any, jnp.float32(0.5)), envs=cast(Any, np.int64(8)), hidden=cast(Any, [8, np.int32(4)])
+    )
+    found = learner_of(given.replace(bootstrap=np.bool_(True)))
+    assert found == PPO(learning_rate=0.5, envs=8, hidden=(8, 4), bootstrap=True)
+    assert [type(v) for v in (found.learning_rate, found.envs, found.hidden, found.bootstrap)] == [
+        float,
+        int,
+        tuple,
+        bool,
+    ]
+
+
+def test_64_bits_are_refused(task_of):
+    jax.config.update("jax_enable_x64", True)
+    try:
+        with pytest.raises(InvalidSetting, match="jax_enable_x64 is on, and agents train in 32 bits"):
+            train(task_of("probe-corridor"), [pay], TINY, steps=64)
+    finally:
+        jax.config.update("jax_enable_x64", False)
 
 
 def test_what_may_be_one_candidate_or_two_is_asked_for(task_of):

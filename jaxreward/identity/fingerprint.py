@@ -20,9 +20,9 @@ import jax
 import numpy as np
 
 from jaxreward.errors import FILE_OF_USER
-from jaxreward.evolution.parts import BYTECODE, ITEMS, LONGEST, Parts
 from jaxreward.function_source.edited import codes_of, is_edited
 from jaxreward.function_source.outside import is_installed, top
+from jaxreward.identity.parts import BYTECODE, ITEMS, LONGEST, Parts
 
 MOST_PARTS = 20_000
 """Values, functions and classes that are looked at; what comes later is not compared."""

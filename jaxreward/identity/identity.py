@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward.errors import FILE_OF_USER
-from jaxreward.evolution.fingerprint import Fingerprint, attributes, digest_of, package_of
+from jaxreward.identity.fingerprint import Fingerprint, attributes, digest_of, package_of
 from jaxreward.proposers.llm.secrets import Secrets, names_secret
 
 _LONGEST = 60

@@ -1,0 +1,31 @@
+"""Tasks that are changed after their first use: what is compiled for an object holds the values that it had then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jaxreward.errors import InvalidSetting
+from jaxreward.identity import Identity, difference
+from jaxreward.identity.parts import SOURCE
+
+_MOST = 32
+_USED = dict[int, tuple[Any, Mapping[str, str]]]()
+"""Some tasks by id, referenced so that no other object gets the same id, each with its values at its first use."""
+
+
+def require_unchanged(task: Any) -> None:
+    """Require that a task holds what it held when it was first given to this function: its attributes, and the globals
+    that its methods read. Attributes that are new, and those of an object of the user's whose names begin with an
+    underscore, may change.
+
+    Raises:
+        InvalidSetting: something else has changed; it is named.
+    """
+    values = {path: text for path, text in Identity.of_code(task).parts.items() if not path.startswith(SOURCE)}
+    _, before = _USED.setdefault(id(task), (task, values))
+    if len(_USED) > _MOST:
+        del _USED[next(iter(_USED))]
+    if changed := difference("task", before, values, shared=True):
+        message = f"{changed} since it was first used, and compiled functions hold the former value"
+        raise InvalidSetting(f"{message}: make another object; only names that begin with _ may change", "task")
