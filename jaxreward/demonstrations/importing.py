@@ -105,7 +105,7 @@ def from_minari(
 
 
 def _require_inside(task: Task, actions: Array) -> None:
-    """Raise `WrongTrajectories` for real actions beyond their bounds, which agents never take."""
+    """Raise `WrongTrajectories` for continuous actions beyond their bounds, which agents never take."""
     space = task.action_space
     if isinstance(space, Box) and actions.size:
         low, high = float(actions.min()), float(actions.max())

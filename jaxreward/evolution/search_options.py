@@ -103,7 +103,7 @@ class SearchOptions(TrainingOptions):
     the task's view, random play and reward; both; auto: its own, and derived where it brings none."""
     blocks: Annotated[Switch, Arg(renamed=_WAS_A_FLAG)] = "auto"
     """Genetic proposer: whether programs are built in blocks, one for each subgoal. auto: where the task says what
-    leads to its goal (`jaxreward tasks NAME`), as XLand's and six robots do."""
+    leads to its goal (`jaxreward tasks NAME`), as XLand's tasks and nine robots do."""
     surrogate: Annotated[int | None, Arg(least=0)] = None
     """Genetic proposer: programs drawn for each that is proposed, the one that is best by a linear model of the scores
     so far, from eight scores on; 0: one. Default: 32 with limen, of generations of more than 32 fewer; 0 with other

@@ -27,7 +27,11 @@ TARGETS: dict[Target, Kind] = {
     "plain": Kind("functions of JAX alone", (), False, lambda _: True, "every task"),
     "gymnasium": Kind("Gymnasium environments", ("gymnasium", "numpy"), True, lambda _: True, "every task"),
     "brax": Kind(
-        "a Brax environment", ("brax",), True, lambda t: isinstance(t.action_space, Box), "tasks with real actions"
+        "a Brax environment",
+        ("brax",),
+        True,
+        lambda t: isinstance(t.action_space, Box),
+        "tasks with continuous actions",
     ),
     "playground": Kind("a MuJoCo Playground environment", ("playground",), True, is_mujoco, "robots in MuJoCo XLA"),
     "xminigrid": Kind("an XLand-MiniGrid environment", ("xminigrid",), True, is_grid, "tasks of XLand-MiniGrid"),

@@ -62,7 +62,7 @@ class Spec:
         leaves: the arrays of a view.
         action: name `action`, int32 () for discrete actions, else float32.
         actions: number of discrete actions, 0 if the action is real.
-        bounds: range of real actions.
+        bounds: range of continuous actions.
     """
 
     tree: Any

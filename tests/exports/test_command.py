@@ -80,7 +80,7 @@ MISTAKES = [
     (["nothing.py", "--to", "plain"], "there is no interface file nothing.py"),
     ([".", "--to", "plain"], "has no best_interface.py"),
     (["unsaid.py", "--to", "plain"], "give --task NAME"),
-    ([EASY, "--to", "brax"], "--to brax is for tasks with real actions"),
+    ([EASY, "--to", "brax"], "--to brax is for tasks with continuous actions"),
     ([EASY, "--to", "plain", "--task", "xland-esy"], "did you mean 'xland-easy'"),
     ([EASY, "--to", "plain", "--task-arg", "horizn=3"], "did you mean horizon"),
     ([EASY, "--to", "plain", "--out", "unsaid.py"], "unsaid.py exists and is something else"),

@@ -1,4 +1,4 @@
-"""What must hold of every training, held to on a robot: real actions, physics, normalised observations."""
+"""What must hold of every training, held to on a robot: continuous actions, physics, normalised observations."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ CALM: dict[str, Any] = {"temperature": 1e-6, "temperature_learning_rate": 1e-9, 
 
 @dataclass(frozen=True)
 class Line(Probe):
-    """A point that real actions move along a line, for as long as the horizon."""
+    """A point that continuous actions move along a line, for as long as the horizon."""
 
     kind: str = "endless"
     length: int = 12

@@ -153,7 +153,7 @@ def _is_clock(before: Array, after: Array) -> bool:
 
 
 def _is_action(x: Array, actions: Array) -> bool:
-    """Whether a column is one of the real actions, scaled or shifted."""
+    """Whether a column is one of the continuous actions, scaled or shifted."""
     if actions.ndim != 2 or not np.issubdtype(actions.dtype, np.floating) or len(np.unique(x)) <= _FEW:
         return False
     centred, scaled = x - x.mean(), actions - actions.mean(0)
