@@ -23,6 +23,7 @@ from jaxreward.evolution.setup import OBSERVATION
 from jaxreward.programs import Checker
 from jaxreward.runs import EventLog, Run, RunStarted, StopSignal
 from jaxreward.tasks import make_task
+from jaxreward.training.executor import ExecutorLost
 from tests.reports.test_comparison import CONFIG, score, write
 from tests.silent import Silent
 
@@ -218,6 +219,17 @@ def test_figures_outlive_a_picture_that_cannot_be_drawn(tmp_path: Path, monkeypa
     assert len(json.loads((tmp_path / "merged" / "comparison.json").read_text())["cells"]) == 2
     assert (tmp_path / "merged" / "comparison.png").read_bytes() == drawn
     assert {p.name for p in (tmp_path / "merged").iterdir()} == {f"comparison.{k}" for k in ("md", "json", "png")}
+
+
+def test_a_cluster_that_is_lost_may_be_there_later(tmp_path: Path):
+    def lost(self: Cell, task: Any, tools: Tools) -> Unfinished | None:
+        raise ExecutorLost("the Ray cluster is gone")
+
+    base = CompareSettings(tasks=("probe-choice",), out=tmp_path).cells()[1].settings
+    cell = type("Lost", (SearchCell,), {"run": lost})(dataclasses.replace(base))
+    with Checker() as checker:
+        unfinished = attempt(cell, make_task("probe-choice"), Tools(checker, Silent(), StopSignal(), lambda text: text))
+    assert unfinished is not None and unfinished.later and unfinished.reason == "the Ray cluster is gone"
 
 
 def test_a_traceback_that_cannot_be_kept_is_printed(tmp_path: Path):

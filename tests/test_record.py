@@ -14,6 +14,7 @@ import jaxreward as jr
 from jaxreward.cli import main
 from jaxreward.demonstrations import load_trajectories, record_expert, reset_keys
 from jaxreward.errors import InvalidSetting, UserError
+from jaxreward.records import Measure
 
 
 class State(NamedTuple):
@@ -75,6 +76,13 @@ def test_what_cannot_be_recorded_is_told(line: Line) -> None:
         record_expert(jr.make_task("probe-corridor"), 1)
     with pytest.raises(InvalidSetting, match="must be a probability"):
         record_expert(line, 1, noise=2.0)
+
+    class Far(Line):
+        def score(self) -> jr.Sum:
+            return jr.Sum(lambda s, a, n: -1.0, Measure(name="way", rate=False))
+
+    with pytest.raises(InvalidSetting, match="is for tasks that are solved or not"):
+        record_expert(Far(), 1, solved=True)
 
 
 def record(*words: str) -> int:

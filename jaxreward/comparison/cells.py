@@ -50,6 +50,7 @@ from jaxreward.search.registry import STRATEGIES
 from jaxreward.sentences import Sentence, mention
 from jaxreward.tasks import Task
 from jaxreward.training import Checkpointing, Interrupted, train
+from jaxreward.training.executor import ExecutorLost
 from jaxreward.training.plan import curve_points
 
 Status = Literal["done", "begun", "to do"]
@@ -243,7 +244,8 @@ def attempted(label: str, path: Path, work: Callable[[], Unfinished | None], too
     try:
         return work()
     except UserError as error:
-        return Unfinished(label, error.sentence, isinstance(error, ProposerStopped) and error.later)
+        later = isinstance(error, ExecutorLost) or (isinstance(error, ProposerStopped) and error.later)
+        return Unfinished(label, error.sentence, later)
     except Exception as error:
         first = printable(tools.redact(str(error))).strip().partition("\n")[0]
         text = ": ".join(filter(None, (type(error).__name__, first)))

@@ -12,7 +12,7 @@ from jaxreward.demonstrations.recording import record_actions, reset_keys
 from jaxreward.demonstrations.trajectories import Trajectories, joined
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.sentences import mention
-from jaxreward.tasks import Demonstrated, Discrete, Task, compiler_options, mission_of
+from jaxreward.tasks import Demonstrated, Discrete, Task, compiler_options, measure_of, mission_of
 
 _AT_ONCE = 64
 MOST_TRIES = 20
@@ -31,7 +31,7 @@ def record_expert(
 
     Raises:
         UserError: the task has no expert, or it hardly ever succeeds.
-        InvalidSetting: `noise` is no probability.
+        InvalidSetting: `noise` is no probability, or `solved` is given for a task whose metric is no rate.
     """
     if not isinstance(task, Demonstrated):
         raise UserError(
@@ -39,6 +39,8 @@ def record_expert(
             f"state to success; or record a trained policy ({mention('by', 'RUN')}), or import episodes of your own "
             "(jaxreward.demonstrations.from_arrays)"
         )
+    if solved and not measure_of(task).rate:
+        raise InvalidSetting(f"{mention('solved')} is for tasks that are solved or not; {task.name} is not", "solved")
     if not 0.0 <= noise <= 1.0:
         raise InvalidSetting(f"{mention('noise', noise)} must be a probability", "noise")
     kept, taken, most = list[Trajectories](), 0, episodes * (MOST_TRIES if solved else 1)

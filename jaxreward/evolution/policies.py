@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from jaxreward.runs import Run
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.search import SearchStrategy, State
+from jaxreward.search.selection import merit
 from jaxreward.tasks import Drawable, Task
 from jaxreward.training import Learner, TrainResult
 from jaxreward.training.episodes import play
@@ -56,18 +56,24 @@ class Policies:
         return self.judge is not None or self.strategy.watches or self.strategy.starts_warm
 
     def save(
-        self, sound: Sequence[Agents], candidates: Sequence[Candidate], state: State[Any], untold: Sequence[Result] = ()
+        self,
+        sound: Sequence[Agents],
+        candidates: Sequence[Candidate],
+        results: Sequence[Result],
+        state: State[Any],
+        untold: Sequence[Result] = (),
     ) -> None:
-        """Keep what is wanted of the agents of a training that did not all diverge; `untold` are results that the
-        strategy does not know yet."""
+        """Keep what is wanted of the agents of a training that did not all diverge, whose `results` are these; `untold`
+        are earlier ones that the strategy does not know yet."""
         if self.keeps_all:
             for agents in sound:
                 self._save_agents(agents)
         elif sound:
             known = [_comparable(self.strategy.best(state), candidates, state), *untold]
-            best = max((r.score.merit for r in known if r is not None and r.score is not None), default=-math.inf)
-            agents = max(sound, key=lambda a: a.trained.score(a.row).merit)
-            if agents.trained.score(agents.row).merit > best:
+            best = max((merit(r) for r in known if r is not None and r.score is not None), default=())
+            merits = {r.candidate.id: merit(r) for r in results if r.score is not None}
+            agents = max(sound, key=lambda a: merits.get(a.candidate.id, ()))
+            if merits.get(agents.candidate.id, ()) > best:
                 save_policy(self.run, self.store, agents.trained, agents.row)
 
     def _save_agents(self, agents: Agents) -> None:

@@ -281,7 +281,7 @@ class Steps:
                 self.run.save_program(program.digest, program.source)
             sound = [agents for agents in scored.agents if agents.sound]
             untold = [r for g in self.progress.in_work.values() for r in g.trained.values()]
-            self.policies.save(sound, candidates, self.progress.state, untold)
+            self.policies.save(sound, candidates, scored.results, self.progress.state, untold)
         self.log(Trained(results=scored.results, compile_s=scored.compile_s, run_s=scored.run_s))
         self.forget(_tag(index))
 

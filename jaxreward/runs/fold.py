@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from jaxreward.errors import End, UserError
-from jaxreward.operators import REPEATS, WORDS
+from jaxreward.operators import OF_JUDGES, REPEATS, WORDS
 from jaxreward.records import TRAINED_STAGES, ProgramSummary, Proposal, Request, Result
 from jaxreward.runs.events import (
     Asked,
@@ -178,7 +178,10 @@ def _asked(progress: Progress[S], event: Asked) -> Progress[S]:
     _require(fresh, event, "a request id occurs twice")
     requests = tuple(_request(asked, event, event.generation, progress.results) for asked in event.requests)
     incumbent = progress.results.get(event.incumbent)
-    return _with(progress, Generation(event.generation, requests, incumbent=incumbent), exhausted=None)
+    # What costs the proposer nothing says nothing of its budget.
+    free = all(request.operator in REPEATS | OF_JUDGES for request in requests)
+    generation = Generation(event.generation, requests, incumbent=incumbent)
+    return _with(progress, generation, exhausted=progress.exhausted if free else None)
 
 
 def _repair(progress: Progress[S], event: Repair) -> Progress[S]:

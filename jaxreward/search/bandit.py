@@ -141,13 +141,14 @@ class Bandit:
         """`drafts` with the operators, and of several `models` the model, that the arms suggest.
 
         A program with parents may come from any operator that those allow; one made from the first
-        parent alone is shown no other. Programs without parents keep their operator, requests for words everything.
+        parent alone is shown no other. Programs without parents keep their operator; requests for words, and those to
+        score a program again, keep everything.
         """
         operators: Counter[str] = Counter()
         asked: Counter[str] = Counter()
         found = []
         for draft in drafts:
-            if draft.operator not in WORDS:
+            if draft.operator not in WORDS | REPEATS:
                 if draft.parents:
                     name = self.operators.best(_allowed(draft, declined), operators, rng)
                     operators[name] += 1

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
 from jaxreward.tasks.metrics import Mean, Reached, Sum, WithExtraMetrics
+from jaxreward.tasks.random_keys import without_keys
 from jaxreward.tasks.task import Box, Discrete, Metric, State, View, measure_of_metric
 from jaxreward.tasks.wording import OF_A_CLASS, Wording
 
@@ -149,22 +150,3 @@ def _says(task: BaseTask, name: str) -> bool:
 def flat(tree: Any) -> jax.Array:
     """Every array of a tree as one float32 vector."""
     return jnp.concatenate([jnp.ravel(leaf).astype(jnp.float32) for leaf in jax.tree.leaves(tree)])
-
-
-def without_keys(tree: Any) -> Any:
-    """A tree whose random keys are None, and so no part of it.
-
-    Keys are arrays of `jax.random.key`, and those of `jax.random.PRNGKey`, uint32 (2,), in fields whose names end with
-    `key` or `rng`.
-    """
-    return jax.tree_util.tree_map_with_path(lambda path, leaf: None if _is_key(path, leaf) else leaf, tree)
-
-
-def _is_key(path: Any, leaf: Any) -> bool:
-    dtype = getattr(leaf, "dtype", None)
-    if dtype is None:
-        return False
-    if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
-        return True
-    name = jax.tree_util.keystr(path[-1:], simple=True).lower()
-    return dtype == jnp.uint32 and leaf.shape[-1:] == (2,) and name.endswith(("key", "rng"))

@@ -183,7 +183,8 @@ class WithExtraMetrics:
         return self.main.value(acc[0])
 
     def also(self, acc: Any) -> jax.Array:
-        return jnp.stack([m.value(a) for m, a in zip(self.others.values(), acc[1], strict=True)])
+        pairs = zip(self.others.values(), acc[1], strict=True)
+        return jnp.stack([episode_value(metric, own) for metric, own in pairs])
 
 
 Beside = WithExtraMetrics

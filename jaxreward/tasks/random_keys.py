@@ -36,3 +36,26 @@ def are_random_keys(values: np.ndarray[Any, Any]) -> bool:
     bits = np.unpackbits(np.ascontiguousarray(words, "<u4").view(np.uint8), axis=1)
     # Five standard errors, so that none of the 64 or 128 bits of a key is off by chance.
     return bool(np.abs(bits.mean(0) - 0.5).max() <= min(0.49, 2.5 / np.sqrt(len(words))))
+
+
+def without_keys(tree: Any) -> Any:
+    """A tree whose random keys are None, and so no part of it.
+
+    Keys are arrays of `jax.random.key`, and those of `jax.random.PRNGKey`, uint32 (2,), in tuples, lists and fields
+    whose names end with one of `KEY_NAMES`.
+    """
+    return jax.tree_util.tree_map_with_path(lambda path, leaf: None if _is_key(path, leaf) else leaf, tree)
+
+
+KEY_NAMES = ("key", "keys", "rng", "rngs", "rng_state", "seed")
+"""What names of fields with random keys end with."""
+
+
+def _is_key(path: Any, leaf: Any) -> bool:
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None:
+        return False
+    if is_typed_key(dtype):
+        return True
+    name = jax.tree_util.keystr(path[-1:], simple=True).lower()
+    return dtype == jnp.uint32 and leaf.shape[-1:] == (2,) and (name.isdigit() or not name or name.endswith(KEY_NAMES))

@@ -122,6 +122,18 @@ def test_an_endpoint_that_cannot_be_reached_ends_the_run_resumably():
     resumes(talk, 3)
 
 
+def test_a_prompt_that_is_always_too_slow_is_given_up_once_the_run_was_resumed():
+    """Its model has answered others: alone, it would stop the run again and again."""
+    with ChatServer([Answer(GOOD), Answer(GOOD, delay_s=5.0)]) as server:
+        first = Talk(server.url, timeout_s=0.3, wait_s=20.0, concurrency=1)
+        stopped = first.stopped(*ids(2))
+        assert stopped.later and stopped.problem is CallProblem.TIMEOUT
+        again = Talk(server.url, first.transcript, timeout_s=0.3, wait_s=20.0, concurrency=1)
+        done, late = again.ask(*ids(2)).proposals
+    assert done.source.startswith(PROGRAM) and late.failure is not None and not late.source
+    assert again.kept[-1].finish == "unanswered" and "as before the run was resumed" in again.kept[-1].error
+
+
 def resumes(talk: Talk, n: int = 1) -> None:
     """The same run on a server that works."""
     with ChatServer([Answer(GOOD)]) as server:

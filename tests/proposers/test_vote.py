@@ -28,6 +28,7 @@ from tests.proposers.test_words import HOSTILE
         ("=", "equal"),
         ("I think the left one", "first"),
         ("I'd say right.", "second"),
+        ("no 2", "second"),
         ("The left agent is better: it does not wait", "first\nit does not wait"),
     ],
 )
@@ -41,7 +42,8 @@ def test_a_vote_is_read_from_any_usual_form(text: str, vote: str):
     "text",
     ["better", "123", "abc", "?", "the agent", "the left one is worse, right", "A bit better: right",
      "A robot in the right picture is better", "one agent turns, second better", "both fail; but left a bit better",
-     "left one is worse", "left is worse, take right"],
+     "left one is worse", "left is worse, take right", "left is no better", "the left agent is no better",
+     "right does no better", "no", "no. 1"],
 )  # fmt: skip
 def test_a_reply_that_does_not_begin_with_a_vote_is_a_failure(text: str):
     vote = read_vote(text)

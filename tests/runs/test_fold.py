@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import EndCause, UserError
 from jaxreward.records import Candidate, Failure, Proposal, Result, Score, Verdict
 from jaxreward.runs import (
     Asked,
@@ -17,6 +17,7 @@ from jaxreward.runs import (
     RunStarted,
     Told,
     Trained,
+    Withdrawn,
     advance,
     fold,
 )
@@ -156,6 +157,18 @@ TRAINED = Trained(results=(SCORED,))
 def test_a_log_that_contradicts_itself_is_refused(strategy, events, message):
     with pytest.raises(UserError, match=message):
         fold(events, strategy.init(), strategy.tell)
+
+
+@pytest.mark.parametrize(("operator", "ended"), [("keep", True), ("watch", True), ("improve", False)])
+def test_a_budget_stays_spent_while_the_proposer_is_asked_for_nothing(strategy, operator, ended):
+    """To score a program again, or to judge its agent, costs the proposer nothing."""
+    spent = [ASKED, PROPOSED, CHECKED, TRAINED, Told(generation=0)]
+    more = Asked(generation=1, requests=(AskedRequest(id="b", operator="scratch"),))
+    spent += [more, Withdrawn(reason="the requests are spent", cause=EndCause.REQUESTS), Told(generation=1)]
+    progress = fold(spent, strategy.init(), strategy.tell)
+    assert progress.exhausted is not None
+    again = Asked(generation=2, requests=(AskedRequest(id="c", operator=operator, parents=("a",)),))
+    assert (advance(progress, again, strategy.tell).exhausted is not None) == ended
 
 
 def test_a_pause_lasts_until_the_run_is_resumed(strategy):

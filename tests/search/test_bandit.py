@@ -123,7 +123,8 @@ def test_an_operator_gives_way_only_to_those_that_its_parents_suffice_for(result
     for draft in asked(Draft("crossover", parents=(one, two))):
         assert draft.parents == ((one,) if draft.operator in FROM_ONE else (one, two))
     assert "term" not in {d.operator for d in asked(Draft("improve", parents=(one,)), frozenset({"term"}))}
-    for draft in (Draft("scratch"), Draft("implement", plan=one), Draft("verify", parents=(one,))):
+    for draft in (Draft("scratch"), Draft("implement", plan=one), Draft("verify", parents=(one,)),
+                  Draft("keep", parents=(one,))):  # fmt: skip
         assert asked(draft) == [draft] * 60
 
 

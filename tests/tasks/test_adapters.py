@@ -277,6 +277,18 @@ def test_what_cannot_be_a_task_is_refused_in_a_sentence():
         counting(success=lambda view: view.done, metric=object())
 
 
+@pytest.mark.filterwarnings("ignore:Brax System")
+def test_a_wrapper_that_repeats_actions_is_refused():
+    pytest.importorskip("brax")
+    from brax.envs import get_environment
+    from brax.envs.wrappers.training import EpisodeWrapper
+
+    env = get_environment("inverted_pendulum", backend="spring")
+    assert jr.from_brax(EpisodeWrapper(env, 77, action_repeat=1)).horizon == 77
+    with pytest.raises(UserError, match=r"repeats every action 4 times: .* PPO\(action_repeat=4\)"):
+        jr.from_brax(EpisodeWrapper(env, 1000, action_repeat=4))
+
+
 def test_descriptions_and_words_are_those_of_the_docstrings():
     assert description_of(Counter()).splitlines()[:2] == ["A counter.", "Count up."]
     words = words_of(Counter(), ["env.count.row", "env.key", "count"], "env")

@@ -18,9 +18,9 @@ from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.programs.spec import Spec
 from jaxreward.records import Measure
 from jaxreward.tasks import BaseTask, Box, Discrete, Task, digest_of, from_functions, measure_of, mistakes_in
-from jaxreward.tasks.base import without_keys
 from jaxreward.tasks.from_file import task_from_file
 from jaxreward.tasks.metrics import Mean, Reached, Sum, WithExtraMetrics
+from jaxreward.tasks.random_keys import without_keys
 
 
 class Ball(NamedTuple):
@@ -89,11 +89,28 @@ def test_name_and_description_are_those_of_the_class():
 
 
 def test_random_keys_are_left_out_of_views():
-    raw = {"at": jnp.zeros(2), "key": jax.random.PRNGKey(0), "next_rng": jax.random.PRNGKey(0)[None]}
-    kept = {"key": jnp.zeros(2, jnp.int32), "keys": jnp.zeros(2, jnp.uint32), "rng": jnp.zeros(3, jnp.uint32)}
+    old = jax.random.PRNGKey(0)
+    raw = {
+        "at": jnp.zeros(2),
+        "key": old,
+        "next_rng": old[None],
+        "keys": old[None],
+        "rng_state": old,
+        "in": (old, [old]),
+    }
+    kept = {"key": jnp.zeros(2, jnp.int32), "places": jnp.zeros(2, jnp.uint32), "rng": jnp.zeros(3, jnp.uint32)}
     assert [leaf.name for leaf in Spec.of(without_keys(raw), jnp.zeros(())).leaves] == ["at"]
     assert jax.tree.structure(without_keys(kept)) == jax.tree.structure(kept)
     assert without_keys(Ball(jnp.zeros(()), jax.random.key(0))).key is None
+
+
+def test_an_extra_metric_without_a_value_is_the_worst_of_its_measure():
+    distance = Mean(lambda s, a, n: n.at, 1, Measure(name="gap", rate=False, higher_is_better=False, worst=3.0))
+    metric = WithExtraMetrics(Reached(lambda s: s.at > 9.0), {"gap": distance, "got": Reached(lambda s: s.at > 0.0)})
+    for value, gap in ((0.5, 0.5), (float("nan"), 3.0), (float("inf"), 3.0), (-float("inf"), 3.0)):
+        state = Ball(jnp.asarray(value), jax.random.key(0))
+        acc = metric.update(metric.init(), state, jnp.asarray(0), state)
+        assert float(metric.also(acc)[0]) == gap
 
 
 class OfFlax(struct.PyTreeNode):

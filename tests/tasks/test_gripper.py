@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -82,6 +83,21 @@ def test_fingers_are_asked_for_less_and_less_until_they_are_closed():
         ctrl = PLACE.control(state, jnp.array([1.0, -0.5, -1.0]))
         assert np.asarray(ctrl) == pytest.approx([0.3, -0.15, asked, asked], abs=1e-6)
         state.data.ctrl = ctrl
+
+
+@pytest.mark.parametrize("name", ["cube-place", "cube-stack"])
+def test_what_is_paid_for_a_lift_is_taken_back_when_the_cube_is_let_go(name):
+    """Over a cycle: gripped, lifted, dropped, gripped again."""
+    task = {t.name: t for t in (PLACE, STACK)}[name]
+    (lift,) = [f for f in task.vocabulary().fragments if f.name == "higher"]
+    cycle = [at(0.0), at(0.0, 0.05), at(0.0, 0.05, grip=0.0), at(0.0, grip=0.0), at(0.0)]
+    scope: dict[str, Any] = {"jax": jax, "jnp": jnp}
+    exec("\n".join([*task.vocabulary().helpers.values(), lift.source]), scope)
+    paid = [float(scope["higher"](a, None, b)) for a, b in itertools.pairwise(cycle)]
+    assert max(paid) == pytest.approx(0.05) and sum(paid) == pytest.approx(0.0, abs=1e-6)
+    approaches = [a for s in task.subgoals().chain for a in s.approaches]  # type: ignore[attr-defined]
+    tags = {f.name: f.tags for f in task.vocabulary().fragments}
+    assert all("farmable" not in tags[name] for name in approaches)
 
 
 # ---- what is told

@@ -283,6 +283,13 @@ CART = """
   {more}
 </mujoco>
 """
+SERVO = """
+<mujoco>
+  <worldbody><body><joint name="hinge" damping="5"/><geom size="0.1" pos="0.3 0 0"/></body></worldbody>
+  <actuator><intvelocity joint="hinge" kp="50" ctrlrange="-1 1" actrange="-3 3"/></actuator>
+  {more}
+</mujoco>
+"""
 FREE = """
 <mujoco>
   <worldbody>
@@ -349,6 +356,29 @@ def test_only_the_keyframe_home_is_where_an_episode_begins():
     for key, begin in (("stand", 0.0), ("home", 0.7)):
         more = f'<keyframe><key name="other" qpos="0.2"/><key name="{key}" qpos="0.7"/></keyframe>'
         assert Own(xml=CART.format(range='ctrlrange="-6 6"', more=more)).home.qpos == pytest.approx(begin)
+
+
+def test_the_keyframe_home_has_velocities_activations_and_bodies_that_are_moved():
+    body = '<worldbody><body name="target" mocap="true" pos="1 0 0"/></worldbody>'
+    key = '<keyframe><key name="home" qpos="0.7" qvel="2" act="0.5" mpos="3 0 0"/></keyframe>'
+    home = Own(xml=SERVO.format(more=body + key)).home
+    assert (float(home.qvel[0]), float(home.act[0]), home.mocap_pos.tolist()) == (2.0, 0.5, [[3.0, 0.0, 0.0]])
+    assert Own(xml=SERVO.format(more=body)).home.mocap_pos.tolist() == [[1.0, 0.0, 0.0]]
+
+
+def test_activations_of_actuators_are_kept_from_step_to_step():
+    """A servo whose set point is the integral of the command moves as it does in MuJoCo."""
+    task = Told(xml=SERVO.format(more=""))
+    model = mujoco.MjModel.from_xml_string(task.xml)
+    data, step = mujoco.MjData(model), jit(task.step)
+    state = task.reset(jax.random.key(0))
+    state = state.replace(data=jax.tree.map(jnp.asarray, task.home))
+    for _ in range(20):
+        state = step(state, jnp.ones(1))
+        data.ctrl[:] = 1.0
+        mujoco.mj_step(model, data, task.substeps)
+    assert float(state.data.act[0]) == pytest.approx(data.act[0], rel=1e-4) and data.act[0] > 0.1
+    assert float(state.data.qpos[0]) == pytest.approx(data.qpos[0], rel=1e-3) and data.qpos[0] > 0.01
 
 
 def test_noise_leaves_quaternions_of_length_one():

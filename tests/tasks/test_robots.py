@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import InvalidSetting, UnknownName
+from jaxreward.programs.spec import Spec
 from jaxreward.tasks import compiler_options, make_task
 from jaxreward.tasks.robots.go1 import Go1PushRecovery
 from jaxreward.tasks.robots.panda import PandaTracking
@@ -400,6 +401,15 @@ def standing(x: float, up: float = 1.0) -> Any:
     tilt = np.arccos(up)
     qpos = jnp.array([x, 0, 0.27, np.cos(tilt / 2), np.sin(tilt / 2), 0, 0, *[0.0] * 12], jnp.float32)
     return SimpleNamespace(data=SimpleNamespace(qpos=qpos, qvel=jnp.zeros(18), broken=jnp.zeros((), bool)))
+
+
+@pytest.mark.parametrize("name", ["go1-push-recovery", "panda-tracking"])
+def test_programs_cannot_foresee_what_is_drawn(name):
+    """The key of the pushes to come is in the state and not in the view."""
+    task = make_task(name)
+    state = jax.eval_shape(task.reset, jax.random.key(0))
+    assert "rng" in state.info
+    assert not [leaf.name for leaf in Spec.of(task).leaves if "rng" in leaf.name or leaf.dtype == jnp.uint32]
 
 
 def test_push_recovery_is_to_stay_up_and_near():

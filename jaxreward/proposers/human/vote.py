@@ -17,10 +17,12 @@ _VOTES = {
 }
 _VOTE_OF = {word: vote for vote, words in _VOTES.items() for word in words}
 _FILLING = frozenset(
-    ["the", "a", "answer", "agent", "program", "option", "vote", "my", "is", "it", "its", "it's", "number", "no",
+    ["the", "a", "answer", "agent", "program", "option", "vote", "my", "is", "it", "its", "it's", "number",
      "i", "i'd", "prefer", "say", "think", "one", "they", "are", "about", "better", "does", "wins"]
 )  # fmt: skip
 """Words that may stand around a vote."""
+_NUMBERS = frozenset({"0", "1", "2", "one", "two"})
+"""What may follow "no" for "number"; elsewhere it turns a vote into its opposite."""
 _PLAIN = frozenset({"first", "second", "left", "right", "equal", "tie", "draw"})
 """Votes after which a remark may follow without a mark between, unless one of `_OF` does: `left one is worse`."""
 _OF = frozenset({"one", "is", "was", "agent", "program", "does", "and", "or", "side", "foot", "hand", "picture"})
@@ -40,6 +42,9 @@ def read_vote(text: str) -> str | Failure:
     clause = text[: end.start() if end else len(text)]
     tokens = [(m.group().lower(), m.end()) for m in _TOKEN.finditer(clause[:_FIRST_LINES])]
     words = [word.strip("'") for word, _ in tokens]
+    words = [
+        word for word, after in zip(words, [*words[1:], ""], strict=False) if word != "no" or after not in _NUMBERS
+    ]
     votes = [word for word in words if word not in _FILLING] or words[:1]
     at = 0
     if len(votes) == 1 and votes[0] in _VOTE_OF and (votes[0] not in _FILLING or len(words) == 1):

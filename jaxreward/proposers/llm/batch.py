@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxreward.errors import CallProblem, End, EndCause, ProposerStopped
 from jaxreward.proposers.llm.call_errors import CallError
-from jaxreward.proposers.llm.circuit_breaker import Breaker, Clock
+from jaxreward.proposers.llm.circuit_breaker import TRIPS, Breaker, Clock
 from jaxreward.proposers.llm.cost import Cost, dollars
 from jaxreward.proposers.llm.endpoint import Completion, Endpoint, clean, prompt_tokens
 from jaxreward.proposers.llm.model_queue import Call, ModelQueue, PendingCall
@@ -79,6 +79,7 @@ class Batch:
                 self.queues[call.model] = ModelQueue(breaker, self.settings.concurrency)
             most = self.cost.at_most(call.model, prompt_tokens(call.messages))
             self.queues[call.model].unsent.append(PendingCall(call, number, most))
+        self.failed_before = {call.key: self._failures(call) for call in calls}
         self.over = asyncio.Event()
         self.spent: End | None = None
         self.shown = ""
@@ -180,7 +181,10 @@ class Batch:
     def _final(self, pending: PendingCall, queue: ModelQueue, error: CallError) -> CallError:
         """An error in the light of what became of other calls: it may give the prompt up, or end the run."""
         retried = error.kind == "retry" and not pending.probe and pending.failed >= self.settings.retries
-        if retried and queue.others_answered(pending):
+        if error.problem is CallProblem.TIMEOUT and self._always_late(pending.call):
+            error.kind, error.finish = "skip", _UNANSWERED
+            error.sentence = f"this prompt gets no reply in time, as before the run was resumed: {error.sentence}"
+        elif retried and queue.others_answered(pending):
             attempts = f"{pending.failed + 1} attempt{'s' if pending.failed else ''}"
             error.kind, error.finish = "skip", _UNANSWERED
             error.sentence = f"this prompt alone got no reply in {attempts}: {error.sentence}"
@@ -189,6 +193,16 @@ class Batch:
             error.kind, error.sentence = "fatal", Sentence(f"{sentence}: {_REFUSALS[error.finish]}")
             error.finish = ""
         return error
+
+    def _always_late(self, call: Call) -> bool:
+        """Whether a call failed as often as calls are tried before the run was resumed, and its model has answered
+        others: alone in its batch, it would stop the run again and again."""
+        enough = min(TRIPS, self.settings.retries + 1)
+        return self.failed_before[call.key] >= enough and self._has_answered(call.model)
+
+    def _failures(self, call: Call) -> int:
+        made = self.context.transcript.of(call.request_id)
+        return sum(bool(e.error) and e.part == call.part and e.model == call.model for e in made)
 
     def _has_answered(self, model: str) -> bool:
         return any(e.model == model and not e.error for e in self.context.transcript.exchanges())

@@ -128,9 +128,9 @@
   const figures = (pairs) =>
     make("dl", { class: "figures" }, ...pairs.filter(([, v]) => v !== null && v !== undefined && v !== "").map(([name, v]) =>
       make("div", {}, make("dt", {}, name), make("dd", {}, v instanceof Node ? v : number(v)))));
-  const joined = (ids) => {
+  const joined = (ids, known) => {
     const line = make("span");
-    ids.forEach((id, i) => line.append(i ? ", " : "", rows.has(id) ? opener(id) : id));
+    ids.forEach((id, i) => line.append(i ? ", " : "", rows.has(id) || known[id] ? opener(id) : id));
     return line;
   };
   const picture = (path, frames, caption = path) =>
@@ -188,8 +188,8 @@
       const interval = row.score === null ? null : `${number(row.low)} to ${number(row.high)}`;
       body.append(figures([
         [run.metric, row.score], ["95 % interval", interval], ["seeds", row.seeds], ["generation", row.generation], ["island", more.island],
-        ["parents", row.parents.length ? joined(row.parents) : "none"], ["repairs", more.repairs ? joined([more.repairs]) : null],
-        ["plan", more.plan ? joined([more.plan]) : null], ["features", row.features], ["reward nodes", row.reward_nodes],
+        ["parents", row.parents.length ? joined(row.parents, candidates) : "none"], ["repairs", more.repairs ? joined([more.repairs], candidates) : null],
+        ["plan", more.plan ? joined([more.plan], candidates) : null], ["features", row.features], ["reward nodes", row.reward_nodes],
         ["operations a step", more.summary && more.summary.operations], ["FLOPs a step", more.summary && more.summary.flops],
         ["environment steps", row.steps || null], ["written by", row.model || more.proposer], ["tokens", row.tokens || null],
         ["dollars", row.tokens ? row.cost : null],
@@ -231,7 +231,7 @@
   };
   let current = "";
   const open = async (id) => {
-    if (!rows.has(id) && !(await details())[id]) return;
+    if (!rows.has(id) && !(await details()).candidates[id]) return;
     current = id;
     if (!dialog.open) dialog.showModal();
     dialog.dataset.ready = "";

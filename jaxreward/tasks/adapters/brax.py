@@ -138,6 +138,9 @@ def from_brax(
     else:
         called = f"brax/{type(env.unwrapped).__name__.lower()}"
         horizon = getattr(env, "episode_length", EPISODE) if horizon is None else horizon
+        if (repeat := int(jnp.asarray(getattr(env, "action_repeat", 1)))) != 1:
+            message = f"the environment's wrapper repeats every action {repeat} times: wrap it with action_repeat=1"
+            raise InvalidSetting(f"{message}, and train with PPO(action_repeat={repeat})", "task")
         env = unwrapped(env, _WRAPPERS, "env")
     with jax.ensure_compile_time_eval():
         actions = box((int(env.action_size),), np.float32(-1.0), np.float32(1.0), called)

@@ -16,10 +16,11 @@ from jaxreward.records import Measure
 from jaxreward.tasks.adapters.actions import Actions
 from jaxreward.tasks.adapters.library import description_of, words_of
 from jaxreward.tasks.adapters.random_play import lowest_return
-from jaxreward.tasks.base import BaseTask, flat, without_keys
+from jaxreward.tasks.base import BaseTask, flat
 from jaxreward.tasks.documentation import state_leaves
 from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.option_checks import check_horizon
+from jaxreward.tasks.random_keys import without_keys
 from jaxreward.tasks.task import Metric
 from jaxreward.tasks.wording import Wording
 

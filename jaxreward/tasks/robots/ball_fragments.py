@@ -97,7 +97,7 @@ TERMS = (
              "before(next_state) * bell(length(behind(next_state)), 0.3)", 1, NEAR),
     Template("behind_closer", "shaping potential", "The way made towards behind the ball, before the line.",
              "before(next_state) * (length(behind(state)) - length(behind(next_state)))", 1, WAY),
-    Template("free_way", "shaping potential goal", "The way of the ball towards the goal while nothing touches it.",
+    Template("free_way", "shaping farmable goal", "The way of the ball towards the goal while nothing touches it.",
              "(1.0 - touched(next_state)) * (left(state) - left(next_state))", 1, WAY),
     Template("free_forward", "shaping velocity goal",
              "Velocity of the ball towards the goal, at most 1 m/s, while nothing touches it beyond the line.",

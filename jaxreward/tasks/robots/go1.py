@@ -40,7 +40,6 @@ class Go1PushRecovery(Go1Task):
     pushed = "trunk"
     own_words: ClassVar[Mapping[str, str]] = GO1_WORDS | {
         "info.push_force": "the push of the step that led here, in the world (N), zero between pushes",
-        "info.rng": "the state of the random numbers of pushes to come",
         "info.push_count": "pushes begun",
         "info.cum_pos_error": "sum of the horizontal distances from the origin so far (m)",
     }

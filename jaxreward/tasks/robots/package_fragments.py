@@ -92,7 +92,7 @@ TERMS = (
     Template("held_push", "shaping hands goal",
              "Velocity of the package towards the goal, at most 0.4 m/s, while both hands touch it.",
              "held(next_state) * jnp.clip(forward(next_state), -0.4, 0.4)", 1, STEP),
-    Template("held_way", "shaping potential hands goal",
+    Template("held_way", "shaping farmable hands goal",
              "The way of the package towards the goal while both hands touch it.",
              "held(next_state) * (left(state) - left(next_state))", 1, WAY),
     Template("loose_cost", "penalty hands", "Minus the speed of the package while a hand does not touch it.",

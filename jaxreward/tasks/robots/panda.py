@@ -51,7 +51,6 @@ class PandaTracking(PandaTask):
         "info.target_vel": "velocity of the target (m/s)",
         "info.gripper_target_dist": "distance of gripper and target (m)",
         **{f"info.traj_params.{name}": "parameter of the target's course" for name in RANGES},
-        "info.rng": "the state of random numbers, which nothing draws from after a reset",
         "info.tracking_steps": "steps so far on which the distance was below 0.02 m",
         "info.cumulative_tracking_error": "sum of the distances so far (m)",
     }

@@ -106,7 +106,7 @@ TERMS = (
              "-next_state.data.qvel[2] ** 2", 1, SMALL),
     Template("lower", "shaping potential depth", "How much the tip was lowered.", "height(state) - height(next_state)",
              1, WAY),
-    Template("lower_lined_up", "shaping potential depth", "The same while the peg is lined up with the hole.",
+    Template("lower_lined_up", "shaping farmable depth", "The same while the peg is lined up with the hole.",
              "lined_up(next_state) * (height(state) - height(next_state))", 1, WAY),
     Template("mouth_near", "shaping position", "A bell of 5 cm around the mouth of the hole.",
              'bell(length(next_state.info["to_mouth"]), 0.05)', 1, NEAR),

@@ -44,14 +44,16 @@ class Data(struct.PyTreeNode):
     """A moment of a simulation.
 
     `qpos` (nq,) and `qvel` (nv,) are generalised positions and velocities, `ctrl` (nu,) the last commands to the
-    actuators, `actuator_force` (nu,) their forces in the last simulation step, `mocap_pos` (nmocap, 3) where bodies
-    stand that are moved from outside, `warmstart` (nv,) the solver's last accelerations. `broken` says that the
-    simulation has failed: a step whose result was not finite is not taken.
+    actuators, `act` (na,) the activations of those that have one, `actuator_force` (nu,) their forces in the last
+    simulation step, `mocap_pos` (nmocap, 3) where bodies stand that are moved from outside, `warmstart` (nv,) the
+    solver's last accelerations. `broken` says that the simulation has failed: a step whose result was not finite is not
+    taken.
     """
 
     qpos: jax.Array
     qvel: jax.Array
     ctrl: jax.Array
+    act: jax.Array
     actuator_force: jax.Array
     mocap_pos: jax.Array
     warmstart: jax.Array
@@ -134,18 +136,20 @@ class Physics:
         m = self.model
         frame = _mj.mj_name2id(m, _mj.mjtObj.mjOBJ_KEY, "home")
         if frame >= 0:
-            return self.at(m.key_qpos[frame], np.zeros(m.nv), m.key_ctrl[frame])
+            data = self.at(m.key_qpos[frame], m.key_qvel[frame], m.key_ctrl[frame])
+            act, mocap = np.float32(m.key_act[frame]), np.float32(m.key_mpos[frame]).reshape(-1, 3)
+            return data.replace(act=act, mocap_pos=mocap)
         return self.at(m.qpos0, np.zeros(m.nv), np.zeros(m.nu))
 
     def at(self, qpos: Any, qvel: Any, ctrl: Any) -> Data:
-        """A state from positions, velocities and controls, as numpy arrays."""
+        """A state from positions, velocities and controls, as numpy arrays; activations are 0."""
         mocap = np.zeros((self.model.nmocap, 3))
         for body in range(self.model.nbody):
             if self.model.body_mocapid[body] >= 0:
                 mocap[self.model.body_mocapid[body]] = self.model.body_pos[body]
         fields: dict[str, Any] = {
-            "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "actuator_force": np.zeros(self.model.nu), "mocap_pos": mocap,
-            "warmstart": np.zeros(self.model.nv),
+            "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "act": np.zeros(self.model.na), "mocap_pos": mocap,
+            "actuator_force": np.zeros(self.model.nu), "warmstart": np.zeros(self.model.nv),
         }  # fmt: skip
         arrays: dict[str, Any] = {name: np.asarray(x, np.float32) for name, x in fields.items()}
         return Data(**arrays, broken=np.zeros((), bool))  # type: ignore[arg-type]
@@ -163,7 +167,7 @@ class Physics:
                 whole = whole.replace(xfrc_applied=jnp.asarray(whole.xfrc_applied).at[at, :3].set(push))
             whole = jax.lax.fori_loop(0, substeps, lambda _, d: mjx.step(self._device, d), whole)
             moved = data.replace(
-                qpos=whole.qpos, qvel=whole.qvel, ctrl=ctrl, actuator_force=whole.actuator_force,
+                qpos=whole.qpos, qvel=whole.qvel, ctrl=ctrl, act=whole.act, actuator_force=whole.actuator_force,
                 warmstart=whole.qacc_warmstart,
             )  # fmt: skip
             fits = jnp.ones((), bool) if self.impl == "jax" else (whole._impl.overflow & self._faults) == 0
@@ -194,7 +198,12 @@ class Physics:
 
 def _filled(blank: Any, data: Data) -> Any:
     return blank.replace(
-        qpos=data.qpos, qvel=data.qvel, ctrl=data.ctrl, mocap_pos=data.mocap_pos, qacc_warmstart=data.warmstart
+        qpos=data.qpos,
+        qvel=data.qvel,
+        ctrl=data.ctrl,
+        act=data.act,
+        mocap_pos=data.mocap_pos,
+        qacc_warmstart=data.warmstart,
     )
 
 

@@ -111,7 +111,7 @@ TERMS = (
     Template("touched_push", "shaping fingers goal",
              "Velocity of the puck towards the goal, at most 0.25 m/s, while a fingertip touches it.",
              "touching(next_state) * jnp.clip(forward(next_state), -0.25, 0.25)", 1, STEP),
-    Template("touched_way", "shaping potential fingers goal",
+    Template("touched_way", "shaping farmable fingers goal",
              "The way of the puck towards the goal while a fingertip touches it.",
              "touching(next_state) * (left(state) - left(next_state))", 1, (100.0, 30.0, 300.0)),
     Template("loose_cost", "penalty fingers", "Minus the speed of the puck while nothing touches it.",

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 from flax import struct
 
+from jaxreward.tasks.random_keys import without_keys
 from jaxreward.tasks.robots.physics import Data
 
 
@@ -34,6 +35,6 @@ class RobotView(struct.PyTreeNode):
 
 
 def view_of(state: RobotState) -> RobotView:
-    """The part of a state that programs may read."""
+    """The part of a state that programs may read: random keys would foretell what is drawn from them."""
     d = state.data
-    return RobotView(DataView(d.qpos, d.qvel, d.ctrl, d.actuator_force), state.info)
+    return RobotView(DataView(d.qpos, d.qvel, d.ctrl, d.actuator_force), without_keys(state.info))
