@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -54,13 +54,12 @@ def scored(name: str, mean: float, se: float, stage: float | None = None) -> Res
 def test_ties_are_decided_as_the_search_does(results: list[Result], kept: str, together: bool, tmp_path: Path):
     strategy = make_strategy("best-of-n")
     saved: dict[str, Any] = {}
-    policies = Policies(
-        run=SimpleNamespace(path=tmp_path), store=SimpleNamespace(save=saved.__setitem__), task=None, settings=None,
-        strategy=strategy, judge=None, note=print,
-    )  # type: ignore[arg-type]  # fmt: skip
+    run, store = SimpleNamespace(path=tmp_path), SimpleNamespace(save=saved.__setitem__)
+    nothing: Any = None
+    policies = Policies(cast(Any, run), cast(Any, store), nothing, nothing, strategy, None, print)
     state = strategy.init()
     for part in [results] if together else [[result] for result in results]:
-        sound = [Agents(r.candidate, Trained(r.candidate.id), 0) for r in part]  # type: ignore[arg-type]
+        sound = [Agents(r.candidate, cast(Any, Trained(r.candidate.id)), 0) for r in part]
         policies.save(sound, [r.candidate for r in part], part, state)
         state = strategy.tell(state, tuple(part))
     best = strategy.best(state)

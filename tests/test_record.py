@@ -79,7 +79,7 @@ def test_what_cannot_be_recorded_is_told(line: Line) -> None:
 
     class Far(Line):
         def score(self) -> jr.Sum:
-            return jr.Sum(lambda s, a, n: -1.0, Measure(name="way", rate=False))
+            return jr.Sum(lambda s, a, n: -jnp.ones(()), Measure(name="way", rate=False))
 
     with pytest.raises(InvalidSetting, match="is for tasks that are solved or not"):
         record_expert(Far(), 1, solved=True)

@@ -12,7 +12,7 @@ import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -254,7 +254,7 @@ def test_numbers_that_are_none_choose_no_frames():
 def test_what_a_term_paid_is_told_after_a_step_that_is_no_number():
     terms = np.ones((10, 2))
     terms[2, 0], terms[2, 1] = np.nan, np.inf
-    found = filmed_episode(SimpleNamespace(length=10, success=1.0), (0, 3, 6, 10), terms, ("a", "b"))
+    found = filmed_episode(cast(Any, SimpleNamespace(length=10, success=1.0)), (0, 3, 6, 10), terms, ("a", "b"))
     assert found.paid["a"] == (0.0, 2.0, 3.0, 4.0) and found.paid["b"][2:] == (3.0, 4.0) and found.paid["b"][1] > 1e3
 
 

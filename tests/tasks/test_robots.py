@@ -358,8 +358,8 @@ NEW = {
     ),
 }  # fmt: skip
 DRAWN = {
-    "go1-push-recovery": ("info.rng",),
-    "panda-tracking": ("info.rng", "info.target_pos", *(f"info.traj_params.{x}" for x in ("freq_x", "freq_y", "freq_z",
+    "go1-push-recovery": (),
+    "panda-tracking": ("info.target_pos", *(f"info.traj_params.{x}" for x in ("freq_x", "freq_y", "freq_z",
                        "phase_x", "phase_y"))),
 }  # fmt: skip
 

@@ -115,7 +115,7 @@ def test_a_training_is_saved_between_points_of_the_curves_too(corridor, walk, ti
     store = Memory()
     train(
         corridor, [walk("1.0 * next_state.hit")], tiny, checkpointing=Checkpointing(store, every_s=0.0),
-        **budget(tiny, 4) | {"checkpoints": 2},
+        **{**budget(tiny, 4), "checkpoints": 2},
     )  # fmt: skip
     assert store.saved_at == [1, 2, 3, 4]
 
