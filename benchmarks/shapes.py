@@ -92,7 +92,7 @@ def learner(text: str, task: str) -> PPO:
     real = has_real_actions(task)
     if text in SHAPES["discrete"]:
         return quick_for(real, text)
-    found = SHAPES["real" if real else "discrete"]["cpu"]
+    found = SHAPES["continuous" if real else "discrete"]["cpu"]
     for word in text.split(","):
         name, _, value = word.partition("=")
         if name not in Shape._fields:

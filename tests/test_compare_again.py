@@ -28,11 +28,11 @@ from jaxreward.identity import Identity
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Program
 from jaxreward.proposers.llm.llm_settings import LlmSettings
-from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.records import Result
 from jaxreward.runs import EventLog, Proposed, Resumed, Run, RunStarted, Trained, read_log
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.toml import to_toml
+from jaxreward.secrets import Secrets
 from jaxreward.tasks import make_task
 from tests.reports.test_comparison import score, write
 from tests.test_compare_folders import OTHER, SHARD, SIGNAL

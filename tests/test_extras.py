@@ -22,7 +22,7 @@ from jaxreward.commands.doctor import DoctorSettings, examine
 from jaxreward.commands.table import SUMMARIES, commands_of
 from jaxreward.errors import MissingPackage
 from jaxreward.extras import EXTRAS, install, require
-from jaxreward.proposers.llm.secrets import Secrets
+from jaxreward.secrets import Secrets
 from jaxreward.tasks import make_task
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 BASE = {
     *("records", "errors", "extras", "operators", "timing", "devices", "formatting", "config", "files", "table"),
-    *("function_source", "user_files", "sentences", "value_words", "views"),
+    *("function_source", "identity", "secrets", "user_files", "sentences", "value_words", "views"),
 }
 """Modules at the root that everything may import, as far as each row below says."""
 
@@ -22,6 +22,8 @@ FLOORS: dict[str, set[str]] = {
     **{name: set() for name in ("sentences", "value_words", "views")},
     "errors": {"sentences"},
     "extras": {"errors"},
+    "secrets": {"errors", "extras", "files"},
+    "identity": {"errors", "function_source", "secrets"},
     "config": {"errors", "files", "sentences", "value_words"},
     "table": {"errors", "formatting"},
     "function_source": {"errors"},
@@ -34,7 +36,7 @@ FLOORS: dict[str, set[str]] = {
     },
     "tasks": {
         *("records", "errors", "extras", "config", "function_source", "kernels", "moves", "devices", "user_files"),
-        *("sentences", "views"),
+        *("identity", "sentences", "views"),
     },
     "demonstrations": {"records", "errors", "extras", "files", "config", "programs", "sentences", "tasks", "devices"},
     "objectives": {
@@ -45,7 +47,7 @@ FLOORS: dict[str, set[str]] = {
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "storage": {"errors", "extras", "files", "runs", "sentences"},
     "training": {
-        *("records", "errors", "formatting", "function_source", "table", "value_words"),
+        *("records", "errors", "formatting", "function_source", "identity", "table", "value_words"),
         *("kernels", "programs", "tasks", "timing", "devices", "demonstrations"),
     },
     "proposers": {
@@ -58,11 +60,11 @@ FLOORS: dict[str, set[str]] = {
     "proposers.replies": {"records", "errors", "operators"},
     "proposers.prompts": {"records", "errors", "operators", "programs", "proposers.replies"},
     "proposers.llm": {
-        *("records", "errors", "extras", "operators", "files", "config", "formatting", "sentences"),
+        *("records", "errors", "extras", "operators", "files", "config", "formatting", "secrets", "sentences"),
         *("proposers", "proposers.prompts", "proposers.replies"),
     },
     "proposers.human": {
-        *("records", "errors", "operators", "files"),
+        *("records", "errors", "operators", "files", "secrets"),
         *("proposers", "proposers.llm", "proposers.prompts", "proposers.replies"),
     },
     "reports": {"records", "errors", "extras", "operators", "config", "files", "formatting", "runs"},

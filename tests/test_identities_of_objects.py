@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 import jaxreward as jr
-from jaxreward.evolution import fingerprint
-from jaxreward.identity import Identity
+from jaxreward.identity import Identity, fingerprint
 
 SIMULATOR = '''
 import functools

@@ -49,7 +49,7 @@ def test_every_row_of_the_table_is_a_learner_of_every_task(platform: str):
 def test_on_a_cpu_the_defaults_are_what_they_were():
     assert quick_learner("xland-easy", "cpu") == PPO() and quick_learner("hopper", "cpu") == quick_real()
     assert tuple(SHAPES["discrete"]["cpu"]) == (64, 16, 1, 4, 2, 3e-3)
-    assert tuple(SHAPES["real"]["cpu"]) == (128, 10, 4, 8, 4, 1e-3)
+    assert tuple(SHAPES["continuous"]["cpu"]) == (128, 10, 4, 8, 4, 1e-3)
     assert {name: quick(make_task(name)) for name in ("xland-easy", "hopper")} == {
         "xland-easy": PPO(), "hopper": quick_real(),
     }  # fmt: skip

@@ -43,7 +43,7 @@ class CommandLine:
     @property
     def text(self) -> str:
         """The command as it was typed, without the keys that it may contain."""
-        from jaxreward.proposers.llm.secrets import Secrets
+        from jaxreward.secrets import Secrets
 
         return Secrets().redact(shlex.join(self.words))
 

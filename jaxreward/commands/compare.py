@@ -23,12 +23,12 @@ from jaxreward.errors import UserError
 from jaxreward.evolution.costs import cost_s, search_s, search_steps
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.programs import Program
-from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.registry import load_proposer
 from jaxreward.reports.live import Live
 from jaxreward.reports.tables import Sheet
 from jaxreward.runs import StopSignal
 from jaxreward.search.registry import load_strategy
+from jaxreward.secrets import Secrets
 
 
 def resolve(given: Given[CompareSettings]) -> Resolved[CompareSettings]:

@@ -174,10 +174,10 @@ def _work(entry: Entry, cells: Sequence[Cell], plan: Plan, console: Console, as_
     from jaxreward.comparison.cells import Tools, exit_code
     from jaxreward.comparison.running import hiding
     from jaxreward.programs import Checker
-    from jaxreward.proposers.llm.secrets import Secrets
     from jaxreward.reproduction.runner import conclude, waiting, work
     from jaxreward.reproduction.watching import CellWatcher
     from jaxreward.runs import StopSignal
+    from jaxreward.secrets import Secrets
 
     searches = [s for cell in waiting(cells, plan) if (s := cell.search(plan))]
     asking = [s for s in searches if s.proposer == "llm" or s.judged_by == "model"]

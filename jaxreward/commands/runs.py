@@ -20,7 +20,6 @@ from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.formatting import printable
-from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.reports.run_events import EventFormatter
 from jaxreward.reports.run_tables import SideBySide, list_lines, summary_json
 from jaxreward.reports.run_text import run_json, run_lines
@@ -31,6 +30,7 @@ from jaxreward.runs.follow import LogReader
 from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.resume_options import resume_options
 from jaxreward.runs.run import check_name
+from jaxreward.secrets import Secrets
 from jaxreward.storage import Place, fetch
 from jaxreward.tracking import SinkName, Tracker, require
 

@@ -31,13 +31,13 @@ from jaxreward.evolution.python_settings import (
 )
 from jaxreward.evolution.search_run import SearchRun
 from jaxreward.evolution.watching import shown
-from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.reports.console import PlainConsole
 from jaxreward.reports.tables import interval_over_searches
 from jaxreward.runs import StopSignal
 from jaxreward.search import SearchStrategy
 from jaxreward.search.registry import strategy_class
+from jaxreward.secrets import Secrets
 from jaxreward.sentences import in_python
 from jaxreward.table import Table
 from jaxreward.tasks import Task

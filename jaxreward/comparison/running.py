@@ -14,9 +14,9 @@ from jaxreward.comparison.shards import keep_record
 from jaxreward.evolution.setup import Objects, Setup
 from jaxreward.proposers.llm.endpoint import Endpoint
 from jaxreward.proposers.llm.llm_settings import LlmSettings
-from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.reports.live import Live
 from jaxreward.runs import StopSignal
+from jaxreward.secrets import Secrets
 from jaxreward.tasks import Task, make_task_of
 
 

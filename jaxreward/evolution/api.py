@@ -31,7 +31,6 @@ from jaxreward.programs import Checker
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.human.people import People
 from jaxreward.proposers.llm.consent import remember
-from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.records import Result, Score
 from jaxreward.runs import (
     REQUEUE_EXIT_CODE,
@@ -45,6 +44,7 @@ from jaxreward.runs import (
     read_transcript,
 )
 from jaxreward.runs.transcripts import TRANSCRIPT
+from jaxreward.secrets import Secrets
 from jaxreward.tasks import Task
 from jaxreward.tracking import Tracker
 from jaxreward.training import Interrupted

@@ -20,12 +20,12 @@ from jaxreward.evolution.started import started_settings
 from jaxreward.files import is_there
 from jaxreward.identity import MOST, Identity
 from jaxreward.identity.fingerprint import digest_of
-from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.registry import NAMES, load_proposer
 from jaxreward.records import Fragment, Vocabulary
 from jaxreward.search import SearchStrategy
 from jaxreward.search.option_text import SHARED, read_options, write_options
 from jaxreward.search.registry import add_strategy, load_strategy, own_strategy
+from jaxreward.secrets import Secrets
 from jaxreward.tasks import Task, require_sound
 from jaxreward.training import Learner
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxreward.errors import FILE_OF_USER
 from jaxreward.identity.fingerprint import Fingerprint, attributes, digest_of, package_of
-from jaxreward.proposers.llm.secrets import Secrets, names_secret
+from jaxreward.secrets import Secrets, names_secret
 
 _LONGEST = 60
 """Characters of a value that is shown."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any
 
-from jaxreward.proposers.llm.secrets import looks_secret, names_secret
+from jaxreward.secrets import looks_secret, names_secret
 
 MOST = 300
 """Parts that are kept of an object."""

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from jaxreward.records import SUCCESS, Measure
-from jaxreward.tasks.task import Metric, State, measure_of_metric
+from jaxreward.tasks.task import ExtraMetrics, Metric, State, measure_of_metric
 
 Figure = Callable[[State, jax.Array, State], jax.Array]
 """A scalar of one step, from state, action and next state."""
@@ -183,8 +183,16 @@ class WithExtraMetrics:
         return self.main.value(acc[0])
 
     def also(self, acc: Any) -> jax.Array:
-        pairs = zip(self.others.values(), acc[1], strict=True)
-        return jnp.stack([episode_value(metric, own) for metric, own in pairs])
+        return jnp.stack([m.value(a) for m, a in zip(self.others.values(), acc[1], strict=True)])
+
+
+def extra_values(metric: ExtraMetrics, acc: Any) -> jax.Array:
+    """What an episode counts as by its extra metrics, float32 (B,): one that is not finite as the worst of its
+    measure, 0 where that is not known."""
+    values, worst = metric.also(acc), jnp.zeros(len(metric.names))
+    if isinstance(metric, WithExtraMetrics):
+        worst = jnp.array([measure_of_metric(m).worst for m in metric.others.values()])
+    return jnp.where(jnp.isfinite(values), values, worst)
 
 
 Beside = WithExtraMetrics

@@ -39,12 +39,12 @@ SHAPES: dict[str, dict[str, Shape]] = {
     # many steps teach as much. With more than the 256 held-out episodes another collector would be compiled for these.
     "discrete": {"cpu": _CPU, "gpu": _WIDE, "tpu": _WIDE},
     # Likewise, measured on the hopper alone: six seeds show no difference to a CPU's; with 512 it learned less.
-    "real": {"cpu": _CPU_REAL, "gpu": _WIDE_REAL, "tpu": _WIDE_REAL},
+    "continuous": {"cpu": _CPU_REAL, "gpu": _WIDE_REAL, "tpu": _WIDE_REAL},
 }
 """The shapes of the quick learner by kind of action and platform (docs/appendix/quick_learner.md)."""
 
 _QUICK_REAL: dict[str, Any] = {
-    **SHAPES["real"]["cpu"]._asdict(),
+    **SHAPES["continuous"]["cpu"]._asdict(),
     "entropy": 5e-3, "hidden": (64, 64), "value_hidden": (128, 128), "scale_rewards": True, "reward_scale": 30.0,
     "observation_clip": 5.0,
 }  # fmt: skip
@@ -93,7 +93,7 @@ def shape_of(real: bool, platform: str | None = None) -> Shape:
 
     A platform that is neither a CPU nor a TPU is a GPU.
     """
-    rows = SHAPES["real" if real else "discrete"]
+    rows = SHAPES["continuous" if real else "discrete"]
     return rows.get(platform or jax.default_backend(), rows["gpu"])
 
 

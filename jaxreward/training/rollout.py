@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from jaxreward.tasks import ExtraMetrics, Task, batched_step
-from jaxreward.tasks.metrics import episode_value
+from jaxreward.tasks.metrics import episode_value, extra_values
 from jaxreward.training.distributions import Distribution
 from jaxreward.training.networks import Memory, PolicyNetwork, Variables, apply
 from jaxreward.training.population import Population
@@ -267,7 +267,7 @@ class PopulationEnv:
         metric, acc = self.task.score(), self._join(ended.metric)
         value = self._split(jax.vmap(partial(episode_value, metric))(acc))
         if isinstance(metric, ExtraMetrics):
-            return value, self._split(jax.vmap(metric.also)(acc))
+            return value, self._split(jax.vmap(partial(extra_values, metric))(acc))
         return value, jnp.zeros((self.candidates, self.seeds, self.envs, 0))
 
     def reset_done(self, ended: RolloutState, done: jax.Array, pool: Any, t: jax.Array) -> RolloutState:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from jaxreward.errors import FileProblem, UnusableFile
-from jaxreward.proposers.llm.secrets import Secrets
+from jaxreward.secrets import Secrets
 
 VALUE = "s3cret/with+signs=and a space"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from jaxreward import files
 from jaxreward.errors import EndCause, FileProblem, ProposerStopped, UnusableFile, why_unreadable
-from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.proposer import Context
 from jaxreward.proposers.replies.program_reply import REPLY_LIMIT
 from jaxreward.records import Exchange
+from jaxreward.secrets import Secrets
 
 _POLL_S = 0.25
 # A file that was touched more recently may still be half written.

@@ -14,10 +14,10 @@ from jaxreward.proposers.llm.circuit_breaker import TRIPS, Breaker, Clock
 from jaxreward.proposers.llm.cost import Cost, dollars
 from jaxreward.proposers.llm.endpoint import Completion, Endpoint, clean, prompt_tokens
 from jaxreward.proposers.llm.model_queue import Call, ModelQueue, PendingCall
-from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.prompts.prompt_builder import estimate_tokens
 from jaxreward.proposers.proposer import Context
 from jaxreward.records import Exchange
+from jaxreward.secrets import Secrets
 from jaxreward.sentences import RESUME, Sentence, marked, mention
 
 # Seconds of the wall clock between two looks at whether the run should stop.

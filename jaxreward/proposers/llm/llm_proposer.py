@@ -21,11 +21,11 @@ from jaxreward.proposers.llm.event_loop import run_calls
 from jaxreward.proposers.llm.llm_settings import ModelSettings
 from jaxreward.proposers.llm.model_caller import ModelCaller
 from jaxreward.proposers.llm.model_queue import Call
-from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
 from jaxreward.proposers.proposer import Answers, Proposer, RngOf
 from jaxreward.proposers.replies.answer import proposal_in
 from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
+from jaxreward.secrets import Secrets
 from jaxreward.sentences import mention
 
 _EXAMPLE = mention("model", ["anthropic/claude-sonnet-4-5"])

@@ -15,9 +15,9 @@ from jaxreward.proposers.llm.endpoint import Endpoint
 from jaxreward.proposers.llm.event_loop import run_calls
 from jaxreward.proposers.llm.llm_settings import ModelSettings
 from jaxreward.proposers.llm.model_queue import Call
-from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.proposer import Context
 from jaxreward.records import Failure
+from jaxreward.secrets import Secrets
 from jaxreward.sentences import mention
 
 _T = TypeVar("_T")
