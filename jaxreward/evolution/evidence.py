@@ -108,8 +108,7 @@ def filmed_episode(
     """What a judge is told of an episode whose frames are those before and after `steps`; `terms` (T, K) are what the
     reward paid in each step."""
     finite = np.nan_to_num(terms.astype(np.float64), posinf=_MOST, neginf=-_MOST).clip(-_MOST, _MOST)
-    totals = np.concatenate([np.zeros((1, len(names))), np.cumsum(finite, axis=0)])[list(steps)]
-    paid = np.diff(totals, axis=0, prepend=0.0).clip(-_MOST, _MOST)
+    paid = np.stack([finite[a:b].sum(0) for a, b in pairwise((0, *steps))]).clip(-_MOST, _MOST)
     by_name = {name: tuple(np.round(paid[:, k], 4).tolist()) for k, name in enumerate(names)}
     success = float(np.nan_to_num(episode.success, posinf=_MOST, neginf=-_MOST))
     return FilmedEpisode(length=episode.length, success=success, steps=steps, paid=by_name)
