@@ -130,7 +130,7 @@
       make("div", {}, make("dt", {}, name), make("dd", {}, v instanceof Node ? v : number(v)))));
   const joined = (ids, known) => {
     const line = make("span");
-    ids.forEach((id, i) => line.append(i ? ", " : "", rows.has(id) || known[id] ? opener(id) : id));
+    ids.forEach((id, i) => line.append(i ? ", " : "", rows.has(id) || Object.hasOwn(known, id) ? opener(id) : id));
     return line;
   };
   const picture = (path, frames, caption = path) =>
@@ -231,7 +231,7 @@
   };
   let current = "";
   const open = async (id) => {
-    if (!rows.has(id) && !(await details()).candidates[id]) return;
+    if (!rows.has(id) && !Object.hasOwn((await details()).candidates, id)) return;
     current = id;
     if (!dialog.open) dialog.showModal();
     dialog.dataset.ready = "";
@@ -297,5 +297,5 @@
   buildTable();
   drawAll().then(() => { document.body.dataset.ready = "yes"; tell(); });
   const wanted = location.hash.match(/^#c=(.+)$/);
-  if (wanted && rows.has(wanted[1])) open(wanted[1]);
+  if (wanted) open(wanted[1]);
 })();
