@@ -6,9 +6,11 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxreward as jr
 from jaxreward.errors import JaxrewardWarning
 from jaxreward.programs import Program
 from jaxreward.tasks import make_task
@@ -109,6 +111,26 @@ def test_a_checkpoint_of_other_programs_chunks_or_budget_is_not_restored(corrido
     train(corridor, programs, tiny, checkpointing=Checkpointing(store), execution=Execution(chunk=2), **settings)
     train(corridor, programs, tiny, checkpointing=Checkpointing(store), execution=Execution(chunk=1), **budget(tiny, 4))
     assert store.restored == 0
+
+
+def walking(gain: float) -> Any:
+    """A task without a file, as in a notebook; its name and options say nothing of `gain`."""
+    return jr.from_functions(
+        reset=lambda key: {"at": jnp.zeros(())}, step=lambda state, action: {"at": state["at"] + gain * action},
+        success=lambda state: state["at"] > 2.0, action_space=jr.Discrete(2), name="walking", horizon=6,
+    )  # fmt: skip
+
+
+def test_a_checkpoint_of_other_code_under_the_same_name_is_not_restored(tiny):
+    store, settings = Memory(), budget(tiny, 1)
+
+    def length(gain: float) -> float:
+        task = walking(gain)
+        result = train(task, [Program.default(task)], tiny, checkpointing=Checkpointing(store), **settings)
+        return float(result.length_curve[0, 0, -1])
+
+    assert length(0.0) == 6.0 and length(3.0) < 6.0 and store.restored == 0
+    assert length(0.0) == 6.0 and store.restored == 1
 
 
 def test_a_training_is_saved_between_points_of_the_curves_too(corridor, walk, tiny):
