@@ -35,9 +35,12 @@ class UserError(Exception):
     Attributes:
         settings: the settings concerned, by path: `steps`, `ppo.learning_rate`; `strategy.islands` and `task.horizon`
             are options of a strategy and of a task. The first is the one to change.
+        later: whether the same command may succeed later: an endpoint that is down, a person who has not answered yet,
+            a cluster that is gone.
     """
 
     settings: tuple[str, ...] = ()
+    later: bool = False
 
     def __init__(self, message: str = "", *more: Any) -> None:
         """`message` may name options by `sentences.mention`."""
@@ -225,7 +228,6 @@ class ProposerStopped(UserError):
 
     Attributes:
         cause: what it waits for, or lacks.
-        later: whether the same command may succeed later: an endpoint that is down, a person who has not answered yet.
         problem: of the language model that it lacks, if it is one.
         why: the message without what to do about it, where that is to go on with a run.
     """

@@ -21,7 +21,6 @@ from jaxreward.errors import (
     USAGE_EXIT_CODE,
     ChangedSetting,
     FileProblem,
-    ProposerStopped,
     UnusableFile,
     UserError,
 )
@@ -50,7 +49,6 @@ from jaxreward.search.registry import STRATEGIES
 from jaxreward.sentences import Sentence, mention
 from jaxreward.tasks import Task
 from jaxreward.training import Checkpointing, Interrupted, train
-from jaxreward.training.executor import ExecutorLost
 from jaxreward.training.plan import curve_points
 
 Status = Literal["done", "begun", "to do"]
@@ -244,8 +242,7 @@ def attempted(label: str, path: Path, work: Callable[[], Unfinished | None], too
     try:
         return work()
     except UserError as error:
-        later = isinstance(error, ExecutorLost) or (isinstance(error, ProposerStopped) and error.later)
-        return Unfinished(label, error.sentence, later)
+        return Unfinished(label, error.sentence, error.later)
     except Exception as error:
         first = printable(tools.redact(str(error))).strip().partition("\n")[0]
         text = ": ".join(filter(None, (type(error).__name__, first)))

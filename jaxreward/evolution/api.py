@@ -48,7 +48,6 @@ from jaxreward.secrets import Secrets
 from jaxreward.tasks import Task
 from jaxreward.tracking import Tracker
 from jaxreward.training import Interrupted
-from jaxreward.training.executor import ExecutorLost
 
 
 @dataclass(frozen=True)
@@ -138,8 +137,7 @@ def run_search(
         except UserError as error:
             if main.progress.started is None:
                 raise
-            later = isinstance(error, ExecutorLost) or (isinstance(error, ProposerStopped) and error.later)
-            return _paused(main, path, _end_of(error), REQUEUE_EXIT_CODE if later else USAGE_EXIT_CODE)
+            return _paused(main, path, _end_of(error), REQUEUE_EXIT_CODE if error.later else USAGE_EXIT_CODE)
         best = main.strategy.best(main.progress.state)
         end = main.end(found)
         code = FAILED_EXIT_CODE if isinstance(end, Failed) else 0

@@ -257,11 +257,6 @@ def _spelled(value: Any) -> str:
         return "[" + ", ".join(map(_spelled, value)) + "]"
     if not isinstance(value, Learner):
         return repr(value)
-    changed = [f for f in dataclasses.fields(value) if getattr(value, f.name) != _default(f)]
-    arguments = ", ".join(f"{f.name}={_spelled(getattr(value, f.name))}" for f in changed)
+    usual, own = type(value)(), {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    arguments = ", ".join(f"{name}={each!r}" for name, each in own.items() if each != getattr(usual, name))
     return f"jaxreward.{type(value).__name__}({arguments})"
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    made = field.default_factory
-    return field.default if made is dataclasses.MISSING else made()

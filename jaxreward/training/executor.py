@@ -38,6 +38,8 @@ class WorkerLost(Exception):
 class ExecutorLost(UserError):
     """The executor trains no more, for a reason that may be gone when the search goes on."""
 
+    later = True
+
 
 class WorkersLost(UserError):
     """So many workers were lost with one chunk that the training ends.

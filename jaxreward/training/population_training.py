@@ -197,8 +197,10 @@ class PopulationTraining:
         those that it had, since another chunk rounds otherwise."""
         slots, limit = self.slots, self.executor.limit
         fits = first_chunk(self.width, len(self.seeds), self.ppo, limit)
-        name = self._name_of_size()
-        saved = self._saved_size(name)
+        store = self.checkpointing and self.checkpointing.store
+        name = self._name_of_size() if store else ""
+        known = store.restore(name, {"largest": 0}) if store else None
+        saved = int(known["largest"]) if known else 0
         largest = saved or min(fits, self.execution.chunk or fits)
         while True:
             groups = self._groups(range(len(self.programs)), largest)
@@ -208,8 +210,8 @@ class PopulationTraining:
             CLOCK.add("wait", len(firsts) * (time.perf_counter() - begin))
             rows = max(len(group.members) for group in groups)
             if self.peak <= limit or rows == 1:
-                if self.checkpointing is not None and largest != saved:
-                    self.checkpointing.store.save(name, {"largest": largest})
+                if store and largest != saved:
+                    store.save(name, {"largest": largest})
                 return groups
             if saved and largest == saved:
                 text = f"what was saved of this training needs {self.peak / 1e9:.1f} GB, more than {limit / 1e9:.1f}"
@@ -221,11 +223,6 @@ class PopulationTraining:
         """The name under which the largest number of candidates of a chunk is saved."""
         whole = self._job(_Group(0, list(range(len(self.programs))), self.programs), 0, 0, 0).name
         return f"{whole.rpartition('-')[0]}-chunk{self.execution.chunk or ''}-{whole.rpartition('-')[2]}"
-
-    def _saved_size(self, name: str) -> int:
-        """That number, 0 where nothing is saved."""
-        found = self.checkpointing and self.checkpointing.store.restore(name, {"largest": 0})
-        return int(found["largest"]) if found else 0
 
     def _regroup(self, groups: Sequence[_Group], alive: list[int]) -> list[_Group]:
         """The survivors in as few chunks of the size known to fit as possible, with their states."""

@@ -301,12 +301,12 @@ class TrainResult:
             "return_failed": _mean_or_none(history.ret_failed[last, 0]) if decided and failed >= FEW else None,
             "return_success_correlation": related and related.correlation,
             "return_success_interval": related and (related.low, related.high),
-            "diverged": int(self.diverged[candidate].sum()),
+            "diverged": int(diverged.sum()),
             "measure": self.measure,
             "extra_metrics": {name: float(self.extra(name)[candidate][sound].mean()) for name in self.extra_metrics},
             "alignment": self.alignment(candidate),
             "progress": {
-                name: tuple((np.nan_to_num(self.extra(name)[candidate]) * ~self.diverged[candidate]).round(4).tolist())
+                name: tuple((np.nan_to_num(self.extra(name)[candidate]) * ~diverged).round(4).tolist())
                 for name in self.progress
             },
         }

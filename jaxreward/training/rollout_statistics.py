@@ -103,7 +103,7 @@ class Stats(struct.PyTreeNode):
             term_abs=self.term_abs + jnp.abs(terms).sum(-2),
             term_min=jnp.minimum(self.term_min, terms.min(-2)),
             term_max=jnp.maximum(self.term_max, terms.max(-2)),
-            extra=self.extra + (counted[..., None] * jnp.nan_to_num(extra)).sum(-2),
+            extra=self.extra + (counted[..., None] * extra).sum(-2),
             obs_min=jnp.minimum(self.obs_min, obs.min(-2)),
             obs_max=jnp.maximum(self.obs_max, obs.max(-2)),
             finite=self.finite & (finite | ~counts).all(-1),

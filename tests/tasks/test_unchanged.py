@@ -14,6 +14,7 @@ from jaxreward.tasks import require_sound
 from jaxreward.tasks.validation import InvalidTask
 
 LIMIT = 3
+_SEEN: dict[str, int] = {}
 
 
 class Steps(jr.BaseTask):
@@ -28,6 +29,7 @@ class Steps(jr.BaseTask):
 
     def reset(self, key: jax.Array) -> Any:
         self._calls += 1
+        _SEEN["reset"] = _SEEN.get("reset", 0) + 1
         return {"t": jnp.zeros(())}
 
     def step(self, state: Any, action: jax.Array) -> Any:
@@ -69,7 +71,7 @@ def test_what_is_new_or_private_may_change():
     require_sound(task)
     before = task._calls
     task.seen = {"new": 1}  # type: ignore[attr-defined]
-    task._calls = 99
+    task._calls, _SEEN["reset"], _SEEN["more"] = 99, -1, 1
     require_sound(task)
     assert before > 0
 

@@ -198,13 +198,9 @@ class Physics:
 
 def _filled(blank: Any, data: Data) -> Any:
     return blank.replace(
-        qpos=data.qpos,
-        qvel=data.qvel,
-        ctrl=data.ctrl,
-        act=data.act,
-        mocap_pos=data.mocap_pos,
+        qpos=data.qpos, qvel=data.qvel, ctrl=data.ctrl, act=data.act, mocap_pos=data.mocap_pos,
         qacc_warmstart=data.warmstart,
-    )
+    )  # fmt: skip
 
 
 def _batched_by_warp(advance: Callable[..., Any], blank: Callable[[int], Any]) -> Callable[..., Any]:
